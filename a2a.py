@@ -1,0 +1,739 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# /// script
+# requires-python = ">=3.9"
+# dependencies = []
+# ///
+"""a2a.py: one file, the standard library alone, that speaks the Agent2Agent protocol (A2A) 1.0.
+
+Serve a Python function as an agent:
+
+    import a2a
+    a2a.serve(lambda turn: "You said: " + turn.text, port=41241)
+
+Call an agent from Python:
+
+    import a2a
+    print(a2a.text_of(a2a.Client("http://127.0.0.1:41241").send("hello")))
+
+From the command line:
+
+    python3 a2a.py demo
+    python3 a2a.py serve --agent echo
+    python3 a2a.py send http://127.0.0.1:41241 "hello"
+
+Stable: the names in `__all__`, the command line, and what goes over the wire. Everything else may
+change between versions.
+
+Standards: A2A 1.0 (specification/a2a.proto, docs/specification.md), the a2a-cli specification 0.2,
+HTTP (RFC 9110, 9112), Server-sent events (WHATWG HTML section 9.2), JSON (RFC 8259), ProtoJSON,
+JSON-RPC 2.0.
+
+How to read: from the top down. A chapter names only what stands above it. Part one is pure: no
+socket, clock, file, randomness or await; bytes and values come in as arguments and go out as
+results. Part two is the world. Values of the protocol are plain dicts in the shape of their JSON.
+
+Part one: the protocol
+     1  Constants and limits
+     2  Errors
+     3  Data model
+     4  JSON codec
+     5  Protobuf codec
+     7  HTTP/1.1
+     8  Server-sent events
+     9  HPACK
+    10  HTTP/2
+    11  gRPC
+    12  Bindings
+    13  Tasks
+Part two: the world
+    14  Wires
+    15  Sign-in
+    16  Client
+    17  Stores
+    18  Agents
+    19  Server
+    21  Command line
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+if TYPE_CHECKING:
+    import asyncio
+    import base64
+    import ssl
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+else:
+
+    class Late:
+        """A module imported when a name of it is first used: start-up is for the command at hand."""
+
+        def __init__(self, name):
+            self._name = name
+
+        def __getattr__(self, name):
+            module = globals()[self._name] = __import__(self._name)
+            return getattr(module, name)
+
+    asyncio, base64, ssl = map(Late, ("asyncio", "base64", "ssl"))
+
+__all__ = [
+    "A2AError",
+    "AuthError",
+    "Fault",
+    "PeerError",
+    "TransportError",
+    "UsageError",
+]
+
+Json = Any  # a value as json.loads gives it
+Object = dict[str, Any]  # a message of the data model, in the shape of its JSON
+
+
+# ============================================================================
+# 1  Constants and limits
+# ============================================================================
+# Versions, and every limit with its unit in its name and its reason beside it.
+# Rule: a number that bounds what a stranger can make us do stands here, nowhere else.
+
+VERSION = "0.1.0"  # of this file; the plugin and the card carry the same
+PROTOCOL_VERSION = "1.0"  # A2A section 3.6: Major.Minor, never a patch number
+
+DEFAULT_PORT = 41241
+CARD_PATH = "/.well-known/agent-card.json"  # A2A section 8.2
+OLD_CARD_PATH = "/.well-known/agent.json"  # where agents before 0.3 kept it
+JSON_TYPE = "application/json"
+A2A_TYPE = "application/a2a+json"  # A2A section 14.1
+SSE_TYPE = "text/event-stream"
+
+# HTTP. What a proxy in front allows is usually 8 KiB a line and 32 KiB of headers.
+REQUEST_LINE_BYTES = 8 * 1024
+HEADER_BYTES = 32 * 1024
+HEADER_COUNT = 100
+CHUNK_LINE_BYTES = 256  # a chunk's size and extensions; nobody sends more than a few bytes
+BODY_BYTES = 16 * 1024 * 1024  # a request: 11 MiB of file once base64 is taken off
+BODY_BEFORE_SIGN_IN_BYTES = 1024 * 1024  # what a stranger may make us read
+CLIENT_BODY_BYTES = 128 * 1024 * 1024  # a whole answer or stream
+CLIENT_EVENT_BYTES = 44 * 1024 * 1024  # one event: 32 MiB of file in base64
+HEADER_DEADLINE_S = 10.0  # a head that drips longer is an attack (slowloris)
+BODY_STALL_S = 30.0  # no byte of a body for so long: the sender is gone
+WRITE_STALL_S = 30.0  # a reader that takes nothing for so long is dropped
+KEEP_ALIVE_S = 60.0  # an idle connection is closed
+CONNECTIONS = 1000  # open at once; each costs a file descriptor
+SSE_COMMENT_S = 15.0  # a comment this often keeps proxies from cutting a silent stream
+CONNECT_TIMEOUT_S = 10.0  # the client's; a host that does not answer by then will not
+IDLE_TIMEOUT_S = 120.0  # the client's; silence on a stream before it asks by itself
+POLL_INTERVAL_S = 2.0  # a2a-cli section 9.3
+
+# JSON. Depth 64 is far beyond real messages and far below Python's recursion limit.
+JSON_DEPTH = 64
+VIOLATIONS = 20  # field errors reported for one request; more help nobody
+
+# Tasks.
+KEEP_TASKS = 1000  # terminal tasks kept for one owner
+STORE_BYTES = 256 * 1024 * 1024  # all tasks in memory together
+SUBSCRIBER_EVENTS = 256  # events a slow subscriber may fall behind before it is dropped
+TURN_QUEUE = 100  # turns that may wait for a free place
+HIDDEN_S = 0.2  # a turn that answers sooner may answer without a task
+PAGE_SIZE = 50  # A2A section 3.1.4: default 50, 1 to 100
+PAGE_SIZE_MAX = 100
+COMMAND_TASKS = 4  # command agents: turns at once; each is a process
+COMMAND_TASKS_A_MINUTE = 30
+COMMAND_FLUSH_CHARS = 1200  # output of a command is sent on after so much
+COMMAND_FLUSH_S = 0.05  # or after so long
+STOP_GRACE_S = 2.0  # a stopping server, and a child asked to end, get this long
+
+
+# ============================================================================
+# 2  Errors
+# ============================================================================
+# One tree. str(error) is fit to show a user: no traceback, no local path, no secret.
+# Rule: the class says who is to blame; wire codes live on the classes and a table maps them back.
+#
+#     A2AError
+#       UsageError             the caller of this program is wrong
+#       PeerError              the other side broke a protocol
+#         HttpError  SseError  JsonError  CardInvalid
+#       TransportError         unreachable or cut off
+#         CardNotFound  TimeoutExpired
+#       AuthError              credentials missing or refused
+#         CredentialsMissing  AuthFailed
+#       Fault                  an error of A2A section 5.4 or of JSON-RPC, with its wire codes
+
+
+class A2AError(Exception):
+    """Base of every error raised here.
+
+    code         what the command line prints (a2a-cli appendix D, or the A2A error name)
+    exit_status  what the command line exits with (a2a-cli section 11.6)
+    hint         a next step for the person, or ""
+    """
+
+    code = "A2ACLI_ERR_INTERNAL"
+    exit_status = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(A2AError):
+    """Wrong arguments, options or values from the caller of this program."""
+
+    code = "A2ACLI_ERR_USAGE"
+    exit_status = 2
+
+
+class PeerError(A2AError):
+    """The other side broke a protocol."""
+
+    code = "InvalidAgentResponseError"
+
+
+class HttpError(PeerError):
+    """Bytes that are not HTTP, or more of them than allowed; status is what a server answers."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class SseError(PeerError):
+    """An event stream past its limits."""
+
+
+class JsonError(PeerError):
+    """Bytes that are not JSON (RFC 8259), or JSON past the limits of chapter 1."""
+
+
+class CardInvalid(PeerError):
+    """An agent card that was found but cannot be used."""
+
+    code = "A2ACLI_ERR_CARD_INVALID"
+
+
+class TransportError(A2AError):
+    """The peer could not be reached or the connection was cut; the message says what was tried."""
+
+    code = "A2ACLI_ERR_UNREACHABLE"
+    exit_status = 3
+
+
+class CardNotFound(TransportError):
+    """No agent card at the given reference; the message lists every place tried."""
+
+    code = "A2ACLI_ERR_CARD_NOT_FOUND"
+
+
+class TimeoutExpired(TransportError):
+    """A time limit that the user set has passed."""
+
+    code = "A2ACLI_ERR_TIMEOUT"
+    exit_status = 5
+
+
+class AuthError(A2AError):
+    """Credentials are missing, were refused, or may not be sent there."""
+
+    code = "A2ACLI_ERR_AUTH_FAILED"
+    exit_status = 4
+
+
+class CredentialsMissing(AuthError):
+    """The card asks for credentials that were not given."""
+
+    code = "A2ACLI_ERR_CREDENTIALS_MISSING"
+
+
+class AuthFailed(AuthError):
+    """Credentials were sent and refused."""
+
+
+ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
+BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
+ERROR_DOMAIN = "a2a-protocol.org"
+
+
+class Fault(A2AError):
+    """An error that travels between agents.
+
+    jsonrpc_code, grpc_status, http_status, reason   the wire codes, on the classes
+    details      google.rpc detail objects as they go into error.data / error.details
+    retry_after_s  when a limit was hit: seconds until it makes sense to try again
+    Source       A2A sections 3.3.2, 5.4, 9.5, 11.6; a2a-cli section 11.4 (the name is the code)
+    """
+
+    jsonrpc_code = -32603
+    grpc_status = "INTERNAL"
+    http_status = 500
+    reason = ""  # "" for errors that A2A does not name: they carry no ErrorInfo
+    text = "Internal error"
+
+    def __init__(
+        self, message: str = "", *, details: list[Object] | None = None, retry_after_s: int = 0
+    ) -> None:
+        super().__init__(message or self.text)
+        self.details = details or []
+        self.retry_after_s = retry_after_s
+
+    def detail_objects(self) -> list[Object]:
+        """Give the details with the ErrorInfo that A2A sections 9.5 and 11.6 ask for in front."""
+        if not self.reason or any(d.get("@type") == ERROR_INFO for d in self.details):
+            return self.details
+        info = {"@type": ERROR_INFO, "reason": self.reason, "domain": ERROR_DOMAIN}
+        return [info, *self.details]
+
+
+class TaskNotFoundError(Fault):
+    """No such task, or none that this caller may see."""
+
+    code, reason = "TaskNotFoundError", "TASK_NOT_FOUND"
+    text = "Task not found"
+    jsonrpc_code, grpc_status, http_status = -32001, "NOT_FOUND", 404
+
+
+class TaskNotCancelableError(Fault):
+    """The task has already ended."""
+
+    code, reason = "TaskNotCancelableError", "TASK_NOT_CANCELABLE"
+    text = "Task cannot be canceled"
+    jsonrpc_code, grpc_status, http_status = -32002, "FAILED_PRECONDITION", 400
+
+
+class PushNotificationNotSupportedError(Fault):
+    """The card does not declare push notifications."""
+
+    code, reason = "PushNotificationNotSupportedError", "PUSH_NOTIFICATION_NOT_SUPPORTED"
+    text = "Push notifications are not supported"
+    jsonrpc_code, grpc_status, http_status = -32003, "FAILED_PRECONDITION", 400
+
+
+class UnsupportedOperationError(Fault):
+    """This agent, or this task in its state, does not do that."""
+
+    code, reason = "UnsupportedOperationError", "UNSUPPORTED_OPERATION"
+    text = "This operation is not supported"
+    jsonrpc_code, grpc_status, http_status = -32004, "FAILED_PRECONDITION", 400
+
+
+class ContentTypeNotSupportedError(Fault):
+    """A part's media type is not one the agent takes."""
+
+    code, reason = "ContentTypeNotSupportedError", "CONTENT_TYPE_NOT_SUPPORTED"
+    text = "Content type not supported"
+    jsonrpc_code, grpc_status, http_status = -32005, "INVALID_ARGUMENT", 400
+
+
+class InvalidAgentResponseError(Fault):
+    """The agent answered something that the specification does not allow."""
+
+    code, reason = "InvalidAgentResponseError", "INVALID_AGENT_RESPONSE"
+    text = "Invalid agent response"
+    jsonrpc_code, grpc_status, http_status = -32006, "INTERNAL", 500
+
+
+class ExtendedAgentCardNotConfiguredError(Fault):
+    """An extended card is declared but there is none."""
+
+    code, reason = "ExtendedAgentCardNotConfiguredError", "EXTENDED_AGENT_CARD_NOT_CONFIGURED"
+    text = "No extended agent card is configured"
+    jsonrpc_code, grpc_status, http_status = -32007, "FAILED_PRECONDITION", 400
+
+
+class ExtensionSupportRequiredError(Fault):
+    """The card requires an extension that the request does not name."""
+
+    code, reason = "ExtensionSupportRequiredError", "EXTENSION_SUPPORT_REQUIRED"
+    text = "A required extension was not named"
+    jsonrpc_code, grpc_status, http_status = -32008, "FAILED_PRECONDITION", 400
+
+
+class VersionNotSupportedError(Fault):
+    """The request asks for a protocol version that is not spoken here."""
+
+    code, reason = "VersionNotSupportedError", "VERSION_NOT_SUPPORTED"
+    text = "Protocol version not supported"
+    jsonrpc_code, grpc_status, http_status = -32009, "FAILED_PRECONDITION", 400
+
+
+class JSONParseError(Fault):
+    """The body is not JSON."""
+
+    code, reason = "JSONParseError", ""
+    text = "Invalid JSON payload"
+    jsonrpc_code, grpc_status, http_status = -32700, "INVALID_ARGUMENT", 400
+
+
+class InvalidRequestError(Fault):
+    """The body is JSON but no JSON-RPC request."""
+
+    code, reason = "InvalidRequestError", ""
+    text = "Request payload validation error"
+    jsonrpc_code, grpc_status, http_status = -32600, "INVALID_ARGUMENT", 400
+
+
+class MethodNotFoundError(Fault):
+    """There is no such operation."""
+
+    code, reason = "MethodNotFoundError", ""
+    text = "Method not found"
+    jsonrpc_code, grpc_status, http_status = -32601, "UNIMPLEMENTED", 404
+
+
+class InvalidParamsError(Fault):
+    """Parameters of the wrong shape; a BadRequest detail names the fields."""
+
+    code, reason = "InvalidParamsError", ""
+    text = "Invalid parameters"
+    jsonrpc_code, grpc_status, http_status = -32602, "INVALID_ARGUMENT", 400
+
+
+class InternalError(Fault):
+    """Something failed here; the log knows more than the caller."""
+
+    code, reason = "InternalError", ""
+    text = "Internal error"
+    jsonrpc_code, grpc_status, http_status = -32603, "INTERNAL", 500
+
+
+class UnauthenticatedError(Fault):
+    """Credentials are missing or wrong."""
+
+    code, reason = "UnauthenticatedError", ""
+    text = "Authentication required"
+    jsonrpc_code, grpc_status, http_status = -32050, "UNAUTHENTICATED", 401
+
+
+class RateLimitedError(Fault):
+    """A limit was reached; try again later."""
+
+    code, reason = "RateLimitedError", ""
+    text = "Too many requests"
+    jsonrpc_code, grpc_status, http_status = -32051, "RESOURCE_EXHAUSTED", 429
+
+
+class PermissionDeniedError(Fault):
+    """The caller is known but may not do that."""
+
+    code, reason = "PermissionDeniedError", ""
+    text = "Permission denied"
+    jsonrpc_code, grpc_status, http_status = -32052, "PERMISSION_DENIED", 403
+
+
+FAULTS: dict[int, type[Fault]] = {cls.jsonrpc_code: cls for cls in Fault.__subclasses__()}
+FAULTS_BY_REASON = {cls.reason: cls for cls in FAULTS.values() if cls.reason}
+
+
+def invalid_params(violations: list[tuple[str, str]]) -> InvalidParamsError:
+    """Make the error for field violations, pairs of (path such as "message.parts[1]", text).
+
+    Source  A2A sections 3.3.2 and 9.5: a google.rpc.BadRequest detail
+    """
+    fields = [{"field": field, "description": text} for field, text in violations]
+    first = ": ".join(part for part in violations[0] if part)
+    return InvalidParamsError(
+        "Invalid parameters: " + first, details=[{"@type": BAD_REQUEST, "fieldViolations": fields}]
+    )
+
+
+# ============================================================================
+# 3  Data model
+# ============================================================================
+# What specification/a2a.proto says, as two tables. The codecs, the bindings, the client and the
+# server are driven by them; no message and no operation is written down a second time.
+
+# A line is a message; each field is: number, JSON name, kind and marks.
+#   ! required   ? explicit presence (optional)   * repeated   {} map from string   | in the oneof
+SCHEMA = """
+SendMessageConfiguration  1 acceptedOutputModes string*  2 taskPushNotificationConfig \
+  TaskPushNotificationConfig  3 historyLength int32?  4 returnImmediately bool
+Task  1 id string!  2 contextId string  3 status TaskStatus!  4 artifacts Artifact* \
+  5 history Message*  6 metadata Struct
+TaskStatus  1 state TaskState!  2 message Message  3 timestamp Timestamp
+Part  1 text string|  2 raw bytes|  3 url string|  4 data Value|  5 metadata Struct \
+  6 filename string  7 mediaType string
+Message  1 messageId string!  2 contextId string  3 taskId string  4 role Role!  5 parts Part*! \
+  6 metadata Struct  7 extensions string*  8 referenceTaskIds string*
+Artifact  1 artifactId string!  2 name string  3 description string  4 parts Part*! \
+  5 metadata Struct  6 extensions string*
+TaskStatusUpdateEvent  1 taskId string!  2 contextId string!  3 status TaskStatus! \
+  4 metadata Struct
+TaskArtifactUpdateEvent  1 taskId string!  2 contextId string!  3 artifact Artifact! \
+  4 append bool  5 lastChunk bool  6 metadata Struct
+AuthenticationInfo  1 scheme string!  2 credentials string
+AgentInterface  1 url string!  2 protocolBinding string!  3 tenant string  4 protocolVersion string!
+AgentCard  1 name string!  2 description string!  3 supportedInterfaces AgentInterface*! \
+  4 provider AgentProvider  5 version string!  6 documentationUrl string? \
+  7 capabilities AgentCapabilities!  8 securitySchemes SecurityScheme{} \
+  9 securityRequirements SecurityRequirement*  10 defaultInputModes string*! \
+  11 defaultOutputModes string*!  12 skills AgentSkill*!  13 signatures AgentCardSignature* \
+  14 iconUrl string?
+AgentProvider  1 url string!  2 organization string!
+AgentCapabilities  1 streaming bool?  2 pushNotifications bool?  3 extensions AgentExtension* \
+  4 extendedAgentCard bool?
+AgentExtension  1 uri string  2 description string  3 required bool  4 params Struct
+AgentSkill  1 id string!  2 name string!  3 description string!  4 tags string*! \
+  5 examples string*  6 inputModes string*  7 outputModes string* \
+  8 securityRequirements SecurityRequirement*
+AgentCardSignature  1 protected string!  2 signature string!  3 header Struct
+TaskPushNotificationConfig  1 tenant string  2 id string  3 taskId string  4 url string! \
+  5 token string  6 authentication AuthenticationInfo
+StringList  1 list string*
+SecurityRequirement  1 schemes StringList{}
+SecurityScheme  1 apiKeySecurityScheme APIKeySecurityScheme| \
+  2 httpAuthSecurityScheme HTTPAuthSecurityScheme|  3 oauth2SecurityScheme OAuth2SecurityScheme| \
+  4 openIdConnectSecurityScheme OpenIdConnectSecurityScheme| \
+  5 mtlsSecurityScheme MutualTlsSecurityScheme|
+APIKeySecurityScheme  1 description string  2 location string!  3 name string!
+HTTPAuthSecurityScheme  1 description string  2 scheme string!  3 bearerFormat string
+OAuth2SecurityScheme  1 description string  2 flows OAuthFlows!  3 oauth2MetadataUrl string
+OpenIdConnectSecurityScheme  1 description string  2 openIdConnectUrl string!
+MutualTlsSecurityScheme  1 description string
+OAuthFlows  1 authorizationCode AuthorizationCodeOAuthFlow| \
+  2 clientCredentials ClientCredentialsOAuthFlow|  3 implicit ImplicitOAuthFlow| \
+  4 password PasswordOAuthFlow|  5 deviceCode DeviceCodeOAuthFlow|
+AuthorizationCodeOAuthFlow  1 authorizationUrl string!  2 tokenUrl string!  3 refreshUrl string \
+  4 scopes string{}!  5 pkceRequired bool
+ClientCredentialsOAuthFlow  1 tokenUrl string!  2 refreshUrl string  3 scopes string{}!
+ImplicitOAuthFlow  1 authorizationUrl string  2 refreshUrl string  3 scopes string{}
+PasswordOAuthFlow  1 tokenUrl string  2 refreshUrl string  3 scopes string{}
+DeviceCodeOAuthFlow  1 deviceAuthorizationUrl string!  2 tokenUrl string!  3 refreshUrl string \
+  4 scopes string{}!
+SendMessageRequest  1 tenant string  2 message Message!  3 configuration SendMessageConfiguration \
+  4 metadata Struct
+GetTaskRequest  1 tenant string  2 id string!  3 historyLength int32?
+ListTasksRequest  1 tenant string  2 contextId string  3 status TaskState  4 pageSize int32? \
+  5 pageToken string  6 historyLength int32?  7 statusTimestampAfter Timestamp \
+  8 includeArtifacts bool?
+ListTasksResponse  1 tasks Task*!  2 nextPageToken string!  3 pageSize int32!  4 totalSize int32!
+CancelTaskRequest  1 tenant string  2 id string!  3 metadata Struct
+GetTaskPushNotificationConfigRequest  1 tenant string  2 taskId string!  3 id string!
+DeleteTaskPushNotificationConfigRequest  1 tenant string  2 taskId string!  3 id string!
+SubscribeToTaskRequest  1 tenant string  2 id string!
+ListTaskPushNotificationConfigsRequest  4 tenant string  1 taskId string!  2 pageSize int32 \
+  3 pageToken string
+GetExtendedAgentCardRequest  1 tenant string
+SendMessageResponse  1 task Task|  2 message Message|
+StreamResponse  1 task Task|  2 message Message|  3 statusUpdate TaskStatusUpdateEvent| \
+  4 artifactUpdate TaskArtifactUpdateEvent|
+ListTaskPushNotificationConfigsResponse  1 configs TaskPushNotificationConfig* \
+  2 nextPageToken string
+Empty
+"""
+
+TASK_STATES = (  # the index is the number on the wire
+    "TASK_STATE_UNSPECIFIED",
+    "TASK_STATE_SUBMITTED",
+    "TASK_STATE_WORKING",
+    "TASK_STATE_COMPLETED",
+    "TASK_STATE_FAILED",
+    "TASK_STATE_CANCELED",
+    "TASK_STATE_INPUT_REQUIRED",
+    "TASK_STATE_REJECTED",
+    "TASK_STATE_AUTH_REQUIRED",
+)
+(UNSPECIFIED, SUBMITTED, WORKING, COMPLETED, FAILED, CANCELED, INPUT_REQUIRED, REJECTED,
+ AUTH_REQUIRED) = TASK_STATES  # fmt: skip
+TERMINAL_STATES = frozenset((COMPLETED, FAILED, CANCELED, REJECTED))
+INTERRUPTED_STATES = frozenset((INPUT_REQUIRED, AUTH_REQUIRED))
+SETTLED_STATES = TERMINAL_STATES | INTERRUPTED_STATES  # a waiting caller stops waiting
+
+ROLES = ("ROLE_UNSPECIFIED", "ROLE_USER", "ROLE_AGENT")
+ROLE_USER, ROLE_AGENT = ROLES[1:]
+ENUMS = {"TaskState": TASK_STATES, "Role": ROLES}
+
+
+class Field(NamedTuple):
+    """One field of a message, as a2a.proto declares it."""
+
+    number: int
+    name: str  # camelCase, as in JSON
+    kind: str  # string, bytes, bool, int32, Struct, Value, Timestamp, an enum or a message
+    required: bool
+    presence: bool  # set to its default is not the same as unset
+    repeated: bool
+    mapped: bool  # map<string, kind>
+    oneof: bool  # at most one of the message's oneof fields is set
+
+
+def _parse_schema(text: str) -> dict[str, tuple[Field, ...]]:
+    messages = {}
+    for line in text.replace("\\\n", "").strip().splitlines():
+        message, *words = line.split()
+        fields = []
+        for number, name, kind in zip(words[::3], words[1::3], words[2::3]):
+            marks = kind.lstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+            kind = kind[: len(kind) - len(marks)]
+            flags = ("!" in marks, "?" in marks, "*" in marks, "{}" in marks, "|" in marks)
+            fields.append(Field(int(number), name, kind, *flags))
+        messages[message] = tuple(fields)
+    return messages
+
+
+MESSAGES = _parse_schema(SCHEMA)
+
+
+class Operation(NamedTuple):
+    """One of the eleven operations, for all three bindings (A2A section 5.3)."""
+
+    name: str  # JSON-RPC method, gRPC method
+    function: str  # its function in the service and the client
+    request: str  # message names
+    response: str
+    streams: bool
+    verb: str  # REST; AMB-1: a server takes GET and POST to subscribe
+    path: str
+    capability: str = ""  # what the card must declare (A2A section 3.3.4)
+
+
+_PUSH = "/tasks/{taskId}/pushNotificationConfigs"
+OPERATIONS = {
+    row[0]: Operation(*row)
+    for row in (
+        ("SendMessage", "send_message", "SendMessageRequest", "SendMessageResponse",
+         False, "POST", "/message:send"),
+        ("SendStreamingMessage", "send_streaming_message", "SendMessageRequest", "StreamResponse",
+         True, "POST", "/message:stream", "streaming"),
+        ("GetTask", "get_task", "GetTaskRequest", "Task", False, "GET", "/tasks/{id}"),
+        ("ListTasks", "list_tasks", "ListTasksRequest", "ListTasksResponse",
+         False, "GET", "/tasks"),
+        ("CancelTask", "cancel_task", "CancelTaskRequest", "Task",
+         False, "POST", "/tasks/{id}:cancel"),
+        ("SubscribeToTask", "subscribe_to_task", "SubscribeToTaskRequest", "StreamResponse",
+         True, "POST", "/tasks/{id}:subscribe", "streaming"),
+        ("CreateTaskPushNotificationConfig", "create_push_config", "TaskPushNotificationConfig",
+         "TaskPushNotificationConfig", False, "POST", _PUSH, "pushNotifications"),
+        ("GetTaskPushNotificationConfig", "get_push_config",
+         "GetTaskPushNotificationConfigRequest", "TaskPushNotificationConfig",
+         False, "GET", _PUSH + "/{id}", "pushNotifications"),
+        ("ListTaskPushNotificationConfigs", "list_push_configs",
+         "ListTaskPushNotificationConfigsRequest", "ListTaskPushNotificationConfigsResponse",
+         False, "GET", _PUSH, "pushNotifications"),
+        ("DeleteTaskPushNotificationConfig", "delete_push_config",
+         "DeleteTaskPushNotificationConfigRequest", "Empty",
+         False, "DELETE", _PUSH + "/{id}", "pushNotifications"),
+        ("GetExtendedAgentCard", "get_extended_card", "GetExtendedAgentCardRequest", "AgentCard",
+         False, "GET", "/extendedAgentCard", "extendedAgentCard"),
+    )
+}  # fmt: skip
+
+
+def text_of(value: Object) -> str:
+    """Give the text in a result: of its message, or of a task's artifacts, else its status.
+
+    value    a SendMessageResponse, StreamResponse, Task, Message, Artifact or status
+    """
+    for wrapper in ("task", "message", "statusUpdate", "artifactUpdate", "artifact"):
+        inner = value.get(wrapper)
+        if isinstance(inner, dict) and "parts" not in value:
+            return text_of(inner)
+    if "parts" in value:
+        return "\n".join(part["text"] for part in value["parts"] if "text" in part)
+    if value.get("artifacts"):
+        return "\n".join(text_of(artifact) for artifact in value["artifacts"])
+    return text_of(value["status"]) if "status" in value else ""
+
+
+# ============================================================================
+# 4  JSON codec
+# ============================================================================
+# (to come)
+
+
+# ============================================================================
+# 5  Protobuf codec
+# ============================================================================
+# (to come)
+
+
+# ============================================================================
+# 7  HTTP/1.1 (RFC 9112)
+# ============================================================================
+# (to come)
+
+
+# ============================================================================
+# 8  Server-sent events (WHATWG HTML section 9.2)
+# ============================================================================
+# (to come)
+
+
+# ============================================================================
+# 9  HPACK (RFC 7541)
+# ============================================================================
+# (to come)
+
+
+# ============================================================================
+# 10  HTTP/2 (RFC 9113)
+# ============================================================================
+# (to come)
+
+
+# ============================================================================
+# 11  gRPC
+# ============================================================================
+# (to come)
+
+
+# ============================================================================
+# 12  Bindings
+# ============================================================================
+# (to come)
+
+
+# ============================================================================
+# 13  Tasks
+# ============================================================================
+# (to come)
+
+
+# ============================================================================
+# 14  Wires
+# ============================================================================
+# (to come)
+
+
+# ============================================================================
+# 15  Sign-in
+# ============================================================================
+# (to come)
+
+
+# ============================================================================
+# 16  Client
+# ============================================================================
+# (to come)
+
+
+# ============================================================================
+# 17  Stores
+# ============================================================================
+# (to come)
+
+
+# ============================================================================
+# 18  Agents
+# ============================================================================
+# (to come)
+
+
+# ============================================================================
+# 19  Server
+# ============================================================================
+# (to come)
+
+
+# ============================================================================
+# 21  Command line
+# ============================================================================
+# (to come)
