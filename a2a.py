@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 else:
 
     class Late:
-        """A module imported when a name of it is first used: start-up is for the command at hand."""
+        """A module that is imported when a name of it is first used: start-up stays short."""
 
         def __init__(self, name):
             self._name = name
