@@ -58,6 +58,7 @@ Part two: the world
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -133,6 +134,11 @@ CONNECT_TIMEOUT_S = 10.0  # the client's; a host that does not answer by then wi
 IDLE_TIMEOUT_S = 120.0  # the client's; silence on a stream before it asks by itself
 POLL_INTERVAL_S = 2.0  # a2a-cli section 9.3
 
+# HTTP/2. A decoded header list has the bounds of HEADER_BYTES and HEADER_COUNT too.
+HPACK_TABLE_BYTES = 4096  # the default of RFC 9113; few fields repeat, more would be memory lost
+HPACK_INTEGER = 2**28  # nothing in a header block counts further
+HPACK_BLOCKS = 64  # encoded blocks remembered: those of the answers that repeat
+
 # JSON. Depth 64 is far beyond real messages and far below Python's recursion limit.
 JSON_DEPTH = 64
 VIOLATIONS = 20  # field errors reported for one request; more help nobody
@@ -161,7 +167,7 @@ STOP_GRACE_S = 2.0  # a stopping server, and a child asked to end, get this long
 #     A2AError
 #       UsageError             the caller of this program is wrong
 #       PeerError              the other side broke a protocol
-#         HttpError  SseError  JsonError  CardInvalid
+#         HttpError  Http2Error  HpackError  SseError  JsonError  CardInvalid
 #       TransportError         unreachable or cut off
 #         CardNotFound  TimeoutExpired
 #       AuthError              credentials missing or refused
@@ -205,6 +211,36 @@ class HttpError(PeerError):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+HTTP2_ERRORS = (  # RFC 9113 section 7; the index is the number on the wire
+    "NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "SETTINGS_TIMEOUT",
+    "STREAM_CLOSED", "FRAME_SIZE_ERROR", "REFUSED_STREAM", "CANCEL", "COMPRESSION_ERROR",
+    "CONNECT_ERROR", "ENHANCE_YOUR_CALM", "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED",
+)  # fmt: skip
+(NO_ERROR, PROTOCOL_ERROR, INTERNAL_ERROR, FLOW_CONTROL_ERROR, SETTINGS_TIMEOUT, STREAM_CLOSED,
+ FRAME_SIZE_ERROR, REFUSED_STREAM, CANCEL, COMPRESSION_ERROR, CONNECT_ERROR, ENHANCE_YOUR_CALM,
+ INADEQUATE_SECURITY, HTTP_1_1_REQUIRED) = range(14)  # fmt: skip
+
+
+class Http2Error(PeerError):
+    """Frames that are not HTTP/2, or more of them than allowed.
+
+    error_code  what RST_STREAM or GOAWAY says
+    stream      the one stream that it ends; 0: the whole connection
+    """
+
+    def __init__(self, error_code: int, message: str, stream: int = 0) -> None:
+        super().__init__(message)
+        self.error_code = error_code
+        self.stream = stream
+
+
+class HpackError(Http2Error):
+    """A header block that is not HPACK, or decodes to more than allowed: ends the connection."""
+
+    def __init__(self, message: str, error_code: int = COMPRESSION_ERROR) -> None:
+        super().__init__(error_code, message)
 
 
 class SseError(PeerError):
@@ -670,7 +706,350 @@ def text_of(value: Object) -> str:
 # ============================================================================
 # 9  HPACK (RFC 7541)
 # ============================================================================
-# (to come)
+# Header lists to bytes and back. One encoder and one decoder a connection, each with its table.
+# Rule: a size is checked before the bytes it bounds are kept.
+
+Headers = list[tuple[str, str]]  # names in lower case, values as latin-1 text
+
+# Appendix A: a name and its values; each pair is one index, a name alone has the value "".
+_STATIC = """
+:authority  :method|GET|POST  :path|/|/index.html  :scheme|http|https
+:status|200|204|206|304|400|404|500  accept-charset  accept-encoding|gzip, deflate
+accept-language  accept-ranges  accept  access-control-allow-origin  age  allow  authorization
+cache-control  content-disposition  content-encoding  content-language  content-length
+content-location  content-range  content-type  cookie  date  etag  expect  expires  from  host
+if-match  if-modified-since  if-none-match  if-range  if-unmodified-since  last-modified  link
+location  max-forwards  proxy-authenticate  proxy-authorization  range  referer  refresh
+retry-after  server  set-cookie  strict-transport-security  transfer-encoding  user-agent  vary
+via  www-authenticate
+"""
+STATIC_TABLE: tuple[tuple[str, str], ...] = tuple(
+    (name, value)
+    for name, *values in (row.split("|") for row in _STATIC.strip().replace("\n", "  ").split("  "))
+    for value in values or [""]
+)
+STATIC_FIELDS = {field: index for index, field in enumerate(STATIC_TABLE, 1)}
+STATIC_NAMES = {name: STATIC_FIELDS[name, value] for name, value in reversed(STATIC_TABLE)}
+
+# What the encoder may put into the dynamic table: fields that repeat and hold no secret. All
+# others, a caller's own key headers among them, go as "never indexed" (section 7.1.3).
+INDEXED_NAMES = frozenset((
+    ":authority", ":method", ":scheme", ":status", "a2a-extensions", "a2a-version", "accept",
+    "accept-encoding", "allow", "cache-control", "content-type", "grpc-accept-encoding",
+    "grpc-encoding", "grpc-status", "server", "te", "user-agent", "vary", "x-accel-buffering",
+))  # fmt: skip
+INDEXED_VALUE_CHARS = 256  # a longer value would push out the others
+
+# Appendix B: the characters by the bits of their code. The code is canonical: each code is the
+# one before it plus one, so the lengths say all. The end-of-string symbol is the last, 30 ones.
+HUFFMAN_LENGTHS = {
+    5: "012aceiost",
+    6: " %-./3456789=A_bdfghlmnpru",
+    7: ":BCDEFGHIJKLMNOPQRSTUVWYjkqvwxyz",
+    8: "&*,;XZ",
+    10: '!"()?',
+    11: "'+|",
+    12: "#>",
+    13: "\0$@[]~",
+    14: "^}",
+    15: "<`{",
+    19: "\\\xc3\xd0",
+    20: "\x80\x82\x83\xa2\xb8\xc2\xe0\xe2",
+    21: "\x99\xa1\xa7\xac\xb0\xb1\xb3\xd1\xd8\xd9\xe3\xe5\xe6",
+    22: "\x81\x84\x85\x86\x88\x92\x9a\x9c\xa0\xa3\xa4\xa9\xaa\xad\xb2\xb5\xb9\xba\xbb\xbd\xbe\xc4"
+    "\xc6\xe4\xe8\xe9",
+    23: "\x01\x87\x89\x8a\x8b\x8c\x8d\x8f\x93\x95\x96\x97\x98\x9b\x9d\x9e\xa5\xa6\xa8\xae\xaf\xb4"
+    "\xb6\xb7\xbc\xbf\xc5\xe7\xef",
+    24: "\t\x8e\x90\x91\x94\x9f\xab\xce\xd7\xe1\xec\xed",
+    25: "\xc7\xcf\xea\xeb",
+    26: "\xc0\xc1\xc8\xc9\xca\xcd\xd2\xd5\xda\xdb\xee\xf0\xf2\xf3\xff",
+    27: "\xcb\xcc\xd3\xd4\xd6\xdd\xde\xdf\xf1\xf4\xf5\xf6\xf7\xf8\xfa\xfb\xfc\xfd\xfe",
+    28: "\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\x0e\x0f\x10\x11\x12\x13\x14\x15\x17\x18\x19\x1a\x1b"
+    "\x1c\x1d\x1e\x1f\x7f\xdc\xf9",
+    30: "\n\r\x16",
+}
+
+
+@functools.cache
+def _huffman_codes() -> tuple[dict[str, str], dict[str, str]]:
+    """Give character -> code and code -> character, a code being a text of 0 and 1."""
+    codes, code, bits = {}, 0, 0
+    for length, characters in HUFFMAN_LENGTHS.items():
+        code <<= length - bits
+        bits = length
+        for character in characters:
+            codes[character] = format(code, "b").zfill(bits)
+            code += 1
+    return codes, {code: character for character, code in codes.items()}
+
+
+class HuffmanState(dict[str, "tuple[HuffmanState, str]"]):
+    """A place inside the code: hex digit -> (next state, the character that it completed or "").
+
+    Filled as digits are met: there are 256 places with 16 digits each, and few are ever needed.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__()
+        self.prefix = prefix  # the bits read since the last character
+
+    def __missing__(self, digit: str) -> tuple[HuffmanState, str]:
+        characters = _huffman_codes()[1]
+        prefix, text = self.prefix, ""
+        for bit in format(int(digit, 16), "04b"):
+            prefix += bit
+            if prefix in characters:  # at most one: no code is shorter than a digit
+                prefix, text = "", characters[prefix]
+        if len(prefix) >= 30:
+            raise HpackError("end-of-string symbol inside a Huffman text")
+        self[digit] = _huffman_state(prefix), text
+        return self[digit]
+
+
+@functools.cache
+def _huffman_state(prefix: str) -> HuffmanState:
+    return HuffmanState(prefix)
+
+
+def read_huffman(data: bytes) -> str:
+    """Decode a Huffman text; it is at most 1.6 characters an octet.
+
+    Raises  HpackError: padding that is not 0 to 7 one bits, or the end-of-string symbol
+    Source  RFC 7541 section 5.2
+    """
+    state, text = _huffman_state(""), []
+    for digit in data.hex():
+        state, character = state[digit]
+        text.append(character)
+    if state.prefix not in "1111111":
+        raise HpackError("wrong padding after a Huffman text")
+    return "".join(text)
+
+
+def write_huffman(text: str) -> bytes:
+    """Encode latin-1 text in the Huffman code, padded with ones."""
+    codes = _huffman_codes()[0]
+    bits = "".join([codes[character] for character in text])
+    bits += "1" * (-len(bits) % 8)
+    return int(bits or "0", 2).to_bytes(len(bits) // 8, "big")
+
+
+def read_integer(data: bytes, at: int, prefix_bits: int) -> tuple[int, int]:
+    """Read one integer; give (value, index after it).
+
+    prefix_bits  1 to 8; at is the index of the prefix octet
+    Raises       HpackError: data ends early, or the value passes HPACK_INTEGER
+    Source       RFC 7541 section 5.1
+    """
+    full = (1 << prefix_bits) - 1
+    try:
+        value = data[at] & full
+        at += 1
+        if value < full:
+            return value, at
+        for shift in (0, 7, 14, 21, 28):
+            octet = data[at]
+            at += 1
+            value += (octet & 127) << shift
+            if value > HPACK_INTEGER:
+                break
+            if octet < 128:
+                return value, at
+    except IndexError:
+        raise HpackError("header block ends inside an integer") from None
+    raise HpackError("integer too large in a header block")
+
+
+def write_integer(value: int, prefix_bits: int, pattern: int) -> bytes:
+    """Write an integer; pattern holds the bits above the prefix."""
+    full = (1 << prefix_bits) - 1
+    if value < full:
+        return bytes((pattern | value,))
+    octets = [pattern | full]
+    value -= full
+    while value > 127:
+        octets.append(value & 127 | 128)
+        value >>= 7
+    return bytes((*octets, value))
+
+
+def read_string(data: bytes, at: int) -> tuple[str, int]:
+    """Read a string literal (RFC 7541 section 5.2); give (text, index after it)."""
+    length, start = read_integer(data, at, 7)
+    end = start + length
+    if end > len(data):
+        raise HpackError("header block ends inside a string")
+    octets = data[start:end]
+    return (read_huffman(octets) if data[at] & 128 else octets.decode("latin-1")), end
+
+
+def write_string(text: str) -> bytes:
+    """Write a string literal, in the Huffman code where that is shorter."""
+    plain, packed = text.encode("latin-1"), write_huffman(text)
+    if len(packed) < len(plain):
+        return write_integer(len(packed), 7, 128) + packed
+    return write_integer(len(plain), 7, 0) + plain
+
+
+class HpackTable:
+    """The dynamic table (RFC 7541 section 2.3.2); version counts its changes.
+
+    limit_bytes  its size may not pass this; an entry counts 32 more than its texts (section 4.1)
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.version = 0
+        self._size = 0
+        self._entries: Headers = []  # the oldest first: adding and evicting move little
+
+    def field(self, index: int) -> tuple[str, str]:
+        """Give the field at an index of the static and the dynamic table together."""
+        if 0 < index <= len(STATIC_TABLE):
+            return STATIC_TABLE[index - 1]
+        place = index - len(STATIC_TABLE)
+        if not 0 < place <= len(self._entries):
+            raise HpackError(f"no header field has the index {index}")
+        return self._entries[-place]
+
+    def find(self, field: tuple[str, str]) -> int:
+        """Give the index of a field, 0 when it has none."""
+        if field in STATIC_FIELDS:
+            return STATIC_FIELDS[field]
+        if field not in self._entries:
+            return 0
+        return len(STATIC_TABLE) + len(self._entries) - self._entries.index(field)
+
+    def add(self, field: tuple[str, str]) -> None:
+        self.version += 1
+        self._entries.append(field)
+        self._size += field_size(field)
+        self._evict()
+
+    def resize(self, limit_bytes: int) -> None:
+        self.version += 1
+        self.limit_bytes = limit_bytes
+        self._evict()
+
+    def _evict(self) -> None:
+        gone = 0
+        while self._size > self.limit_bytes:
+            self._size -= field_size(self._entries[gone])
+            gone += 1
+        del self._entries[:gone]
+
+
+def field_size(field: tuple[str, str]) -> int:
+    """Give what a header field counts in tables and lists (RFC 7541 section 4.1)."""
+    return len(field[0]) + len(field[1]) + 32
+
+
+class HpackDecoder:
+    """Decodes the header blocks of one direction of a connection, in order.
+
+    A block decodes to the same list again as long as table.version stands still.
+    """
+
+    def __init__(self, table_bytes: int = HPACK_TABLE_BYTES) -> None:
+        self.table = HpackTable(table_bytes)
+        self._table_bytes = table_bytes  # what our SETTINGS allow the other encoder
+
+    def decode(self, block: bytes) -> Headers:
+        """Decode a whole block.
+
+        Raises  HpackError: malformed; or over HEADER_BYTES or HEADER_COUNT, ENHANCE_YOUR_CALM
+        """
+        fields: Headers = []
+        at = size = 0
+        while at < len(block):
+            octet = block[at]
+            if octet & 0xE0 == 0x20:
+                at = self._resize(block, at, fields)
+                continue
+            if octet & 0x80:
+                index, at = read_integer(block, at, 7)
+                field = self.table.field(index)
+            else:
+                field, at = self._literal(block, at)
+            size += field_size(field)
+            if size > HEADER_BYTES or len(fields) == HEADER_COUNT:
+                raise HpackError("header list too large", ENHANCE_YOUR_CALM)
+            fields.append(field)
+        return fields
+
+    def _resize(self, block: bytes, at: int, fields: Headers) -> int:
+        size, at = read_integer(block, at, 5)
+        if fields:
+            raise HpackError("table size update after a header field")
+        if size > self._table_bytes:
+            raise HpackError("table size update past SETTINGS_HEADER_TABLE_SIZE")
+        self.table.resize(size)
+        return at
+
+    def _literal(self, block: bytes, at: int) -> tuple[tuple[str, str], int]:
+        indexing = block[at] & 0x40
+        index, at = read_integer(block, at, 6 if indexing else 4)
+        if index:
+            name = self.table.field(index)[0]
+        else:
+            name, at = read_string(block, at)
+        value, at = read_string(block, at)
+        if indexing:
+            self.table.add((name, value))
+        return (name, value), at
+
+
+class HpackEncoder:
+    """Encodes the header lists of one direction of a connection, in order.
+
+    A list that was sent before costs one look-up: blocks are remembered until the table changes.
+    """
+
+    def __init__(self) -> None:
+        self.table = HpackTable(HPACK_TABLE_BYTES)
+        self._updates: list[int] = []  # table sizes to announce at the start of the next block
+        self._blocks: dict[tuple[tuple[str, str], ...], bytes] = {}
+
+    def set_limit(self, limit_bytes: int) -> None:
+        """Follow the peer's SETTINGS_HEADER_TABLE_SIZE (RFC 7541 section 4.2)."""
+        limit_bytes = min(limit_bytes, HPACK_TABLE_BYTES)
+        if limit_bytes != self.table.limit_bytes:
+            self.table.resize(limit_bytes)
+            self._updates = [min([*self._updates, limit_bytes]), limit_bytes]
+            self._blocks.clear()
+
+    def encode(self, fields: Sequence[tuple[str, str]]) -> bytes:
+        """Encode a header list; names are in lower case already."""
+        key = tuple(fields)
+        block = self._blocks.get(key)
+        if block is None:
+            block = self._encode(key)
+        return block
+
+    def _encode(self, key: tuple[tuple[str, str], ...]) -> bytes:
+        updates, self._updates = dict.fromkeys(self._updates), []
+        version = self.table.version
+        parts = [write_integer(size, 5, 0x20) for size in updates]
+        parts += [self._field(field) for field in key]
+        block = b"".join(parts)
+        if updates or version != self.table.version or len(self._blocks) >= HPACK_BLOCKS:
+            self._blocks.clear()
+        else:
+            self._blocks[key] = block
+        return block
+
+    def _field(self, field: tuple[str, str]) -> bytes:
+        name, value = field
+        index = self.table.find(field)
+        if index:
+            return write_integer(index, 7, 0x80)
+        index = STATIC_NAMES.get(name, 0)
+        if name in INDEXED_NAMES and len(value) <= INDEXED_VALUE_CHARS:
+            self.table.add(field)
+            head = write_integer(index, 6, 0x40)
+        else:
+            head = write_integer(index, 4, 0x10)
+        return head + (b"" if index else write_string(name)) + write_string(value)
 
 
 # ============================================================================
