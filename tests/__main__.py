@@ -160,7 +160,8 @@ def test(tally: Tally, arguments: argparse.Namespace) -> None:
 
 
 def chosen(files, names: list[str]) -> list[pathlib.Path]:
-    return sorted(f for f in files if not names or any(name in f.name for name in names))
+    files = {str(file.relative_to(TESTS)).replace(os.sep, "/"): file for file in files}
+    return [files[at] for at in sorted(files) if not names or any(name in at for name in names)]
 
 
 def interop_jobs(tally: Tally, files: list[pathlib.Path], pythons: list) -> list:

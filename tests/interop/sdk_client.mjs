@@ -1,0 +1,97 @@
+// The official JavaScript SDK's client, driven from outside. Arguments, input and output are those
+// of sdk_client.py beside this file.
+import { createInterface } from 'node:readline';
+import * as sdk from '@a2a-js/sdk';
+import {
+  ClientFactory,
+  ClientFactoryOptions,
+  JsonRpcTransportFactory,
+  RestTransportFactory,
+} from '@a2a-js/sdk/client';
+import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
+
+// operation: [request message, method of the client, answer message, is the answer a stream?]
+const OPERATIONS = {
+  SendMessage: ['SendMessageRequest', 'sendMessage', null, false],
+  SendStreamingMessage: ['SendMessageRequest', 'sendMessageStream', 'StreamResponse', true],
+  GetTask: ['GetTaskRequest', 'getTask', 'Task', false],
+  ListTasks: ['ListTasksRequest', 'listTasks', 'ListTasksResponse', false],
+  CancelTask: ['CancelTaskRequest', 'cancelTask', 'Task', false],
+  SubscribeToTask: ['SubscribeToTaskRequest', 'resubscribeTask', 'StreamResponse', true],
+  CreateTaskPushNotificationConfig: [
+    'TaskPushNotificationConfig',
+    'createTaskPushNotificationConfig',
+    'TaskPushNotificationConfig',
+    false,
+  ],
+  GetTaskPushNotificationConfig: [
+    'GetTaskPushNotificationConfigRequest',
+    'getTaskPushNotificationConfig',
+    'TaskPushNotificationConfig',
+    false,
+  ],
+  ListTaskPushNotificationConfigs: [
+    'ListTaskPushNotificationConfigsRequest',
+    'listTaskPushNotificationConfig',
+    'ListTaskPushNotificationConfigsResponse',
+    false,
+  ],
+  DeleteTaskPushNotificationConfig: [
+    'DeleteTaskPushNotificationConfigRequest',
+    'deleteTaskPushNotificationConfig',
+    null,
+    false,
+  ],
+};
+
+const [url, transport, operation, params] = process.argv.slice(2);
+const factories = {
+  JSONRPC: new JsonRpcTransportFactory(),
+  'HTTP+JSON': new RestTransportFactory(),
+  GRPC: new GrpcTransportFactory(),
+};
+
+function say(fields) {
+  process.stdout.write(JSON.stringify(fields) + '\n');
+}
+
+// SendMessage gives a Message or a Task without its wrapper.
+function unwrapped(answer) {
+  if (answer === undefined || answer === null) return null;
+  return answer.messageId
+    ? { message: sdk.Message.toJSON(answer) }
+    : { task: sdk.Task.toJSON(answer) };
+}
+
+async function call(client, id, name, input) {
+  try {
+    if (!Object.hasOwn(OPERATIONS, name)) throw new TypeError(`no operation ${name}`);
+    const [request, method, answer, streams] = OPERATIONS[name];
+    const write = answer ? sdk[answer].toJSON : unwrapped;
+    const result = client[method](sdk[request].fromJSON(input));
+    if (streams) {
+      for await (const event of result) say({ id, result: write(event) });
+    } else {
+      say({ id, result: write(await result) });
+    }
+    say({ id, end: true });
+  } catch (error) {
+    const type = error.name && error.name !== 'Error' ? error.name : error.constructor.name;
+    say({ id, error: { type, message: String(error.message) } });
+  }
+}
+
+const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
+  transports: [factories[transport]],
+  preferredTransports: [transport],
+});
+const client = await new ClientFactory(options).createFromUrl(url);
+if (operation) {
+  await call(client, 0, operation, JSON.parse(params ?? '{}'));
+  process.exit(0);
+}
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, operation, params } = JSON.parse(line);
+  call(client, id, operation, params);
+}
+process.exit(0);
