@@ -72,6 +72,9 @@ if TYPE_CHECKING:
     import base64
     import ssl
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Union
+
+    Event = Union["Request", "Response", "Data", "End"]
 else:
 
     class Late:
@@ -119,6 +122,7 @@ SSE_TYPE = "text/event-stream"
 REQUEST_LINE_BYTES = 8 * 1024
 HEADER_BYTES = 32 * 1024
 HEADER_COUNT = 100
+INTERIM_RESPONSES = 20  # 1xx before the answer; each resets the client's idle clock
 CHUNK_LINE_BYTES = 256  # a chunk's size and extensions; nobody sends more than a few bytes
 BODY_BYTES = 16 * 1024 * 1024  # a request: 11 MiB of file once base64 is taken off
 BODY_BEFORE_SIGN_IN_BYTES = 1024 * 1024  # what a stranger may make us read
@@ -694,7 +698,605 @@ def text_of(value: Object) -> str:
 # ============================================================================
 # 7  HTTP/1.1 (RFC 9112)
 # ============================================================================
-# (to come)
+# Bytes to events and back, for a server and a client; HTTP/2 speaks in the same events.
+# A machine is a table: the state names the reader that knows what to do with the next bytes.
+# Rule: what two programs could read in two ways is refused, never repaired (request smuggling).
+
+
+class Request(NamedTuple):
+    """The head of a request: header names in lower case, values as latin-1 text."""
+
+    method: str
+    target: str  # starts with "/", or is "*"
+    headers: dict[str, str]
+    stream: int = 0  # of HTTP/2; 0 in HTTP/1.1
+    http2: bool = False
+
+
+class Response(NamedTuple):
+    """The head of a final response."""
+
+    status: int
+    headers: dict[str, str]
+    stream: int = 0
+
+
+class Data(NamedTuple):
+    """A piece of a body, never empty."""
+
+    data: bytes
+    stream: int = 0
+
+
+class End(NamedTuple):
+    """The end of a message."""
+
+    stream: int = 0
+    trailers: Mapping[str, str] = {}
+
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+REASONS = {
+    200: "OK", 202: "Accepted", 204: "No Content", 304: "Not Modified", 400: "Bad Request",
+    401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
+    406: "Not Acceptable", 408: "Request Timeout", 409: "Conflict", 413: "Content Too Large",
+    414: "URI Too Long", 415: "Unsupported Media Type", 417: "Expectation Failed",
+    421: "Misdirected Request", 429: "Too Many Requests", 431: "Request Header Fields Too Large",
+    500: "Internal Server Error", 501: "Not Implemented", 503: "Service Unavailable",
+    505: "HTTP Version Not Supported",
+}  # fmt: skip
+
+# RFC 9110 section 5.6.2:  token = 1*tchar
+TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+
+# RFC 9112 section 5:  field-line = field-name ":" OWS field-value OWS, and RFC 9110 section 5.5:
+# field-value = *field-content, of VCHAR, obs-text, SP and HTAB. No space before the colon, no
+# folded line. Each octet can match in one way only, so a mismatch costs no more than a match.
+FIELDS = re.compile(rf"(?:{TOKEN}:[\t\x20-\x7e\x80-\xff]*\r\n)*")
+
+# RFC 9112 section 3:  request-line = method SP request-target SP HTTP-version; section 2.2 lets a
+# server pass over one empty line before it. A target has no fragment, so no "#".
+REQUEST_LINE = re.compile(rf"(?:\r\n)?({TOKEN}) ([!\"$-~]+) HTTP/([0-9]\.[0-9])\r\n")
+
+# RFC 9112 section 4:  status-line = HTTP-version SP status-code SP [ reason-phrase ]. Some servers
+# leave out the last space together with the reason.
+STATUS_LINE = re.compile(r"HTTP/1\.([0-9]) ([1-9][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?\r\n")
+
+# RFC 9112 section 3.2.2:  absolute-form = absolute-URI. User information is never sent in one.
+ABSOLUTE_FORM = r"(?i:https?)://([^/?@]+)(/[^?]*)?(\?.*)?"
+
+# RFC 9110 section 7.2:  Host = uri-host [ ":" port ]. Narrower than RFC 3986: no sub-delims.
+HOST = re.compile(r"(?:[A-Za-z0-9._~%-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
+
+# RFC 9112 section 7.1:  chunk = chunk-size [ chunk-ext ] CRLF chunk-data CRLF, with
+# chunk-ext = *( BWS ";" BWS chunk-ext-name [ BWS "=" BWS ( token / quoted-string ) ] )
+HEX_DIGITS = b"0123456789abcdefABCDEF"
+_QUOTED = r'"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t \x21-\x7e\x80-\xff])*"'
+CHUNK_EXTENSIONS = rf"(?:[ \t]*;[ \t]*{TOKEN}(?:[ \t]*=[ \t]*(?:{TOKEN}|{_QUOTED}))?)*".encode(
+    "latin-1"
+)
+
+# RFC 9112 section 5.2: a client replaces obs-fold with a space; a server refuses it.
+OBS_FOLD = r"[ \t]*\r\n[ \t]+"
+
+_BARE_LF = re.compile(rb"(?<!\r)\n")
+_BEGINNING = re.compile(rb"[\r!-~]")  # of any first line: TLS on a plain port is told at once
+
+# Fields that decide who asks for what: a second one must not depend on which of the two is read.
+SINGLE_FIELDS = frozenset(
+    ("a2a-version", "authorization", "content-length", "content-type", "host", "origin")
+)
+
+
+def read_fields(block: str, singles: frozenset[str] = frozenset()) -> dict[str, str]:
+    """Read header or trailer lines, each with its CRLF; repeated fields are joined.
+
+    Raises   HttpError 400 for a malformed line or a repeated field of singles, 431 for too much
+    Source   RFC 9112 section 5, RFC 9110 sections 5.2 and 5.3
+    """
+    if len(block) > HEADER_BYTES:
+        raise HttpError(431, f"Headers are larger than {HEADER_BYTES} bytes")
+    if not FIELDS.fullmatch(block):
+        good = FIELDS.match(block)
+        count = good.group().count("\n") if good else 0
+        raise HttpError(400, f"Header line {count + 1} is malformed")
+    lines = block.split("\r\n")
+    if len(lines) > HEADER_COUNT + 1:
+        raise HttpError(431, f"More than {HEADER_COUNT} header lines")
+    fields: dict[str, str] = {}
+    for line in lines[:-1]:
+        name, _, value = line.partition(":")
+        name, value = name.lower(), value.strip(" \t")
+        if name in fields:
+            if name in singles:
+                raise HttpError(400, f"Header {name} is repeated")
+            value = fields[name] + ("; " if name == "cookie" else ", ") + value
+        fields[name] = value
+    return fields
+
+
+def write_fields(fields: Iterable[tuple[str, str]]) -> str:
+    """Write header lines, each with its CRLF.
+
+    Raises   UsageError: a line break, control character or other byte that has no place there
+    """
+    lines = [f"{name}: {value}\r\n" for name, value in fields]
+    text = "".join(lines)
+    if not FIELDS.fullmatch(text) or text.count("\n") != len(lines):
+        bad = [n for n, v in fields if "\n" in v or not FIELDS.fullmatch(f"{n}: {v}\r\n")]
+        raise UsageError(f"Header {bad[0]!r} cannot be written: a name or value of forbidden bytes")
+    return text
+
+
+def _has_token(value: str, token: str) -> bool:
+    return bool(value) and token in [item.strip(" \t").lower() for item in value.split(",")]
+
+
+# States of a reader. A body ends in MESSAGE_READ; what comes next is the machine's business.
+HEAD, SIZED, UNTIL_CLOSE, CHUNK_SIZE, CHUNK, CHUNK_END, TRAILERS, MESSAGE_READ, OVER = (
+    "HEAD", "SIZED", "UNTIL_CLOSE", "CHUNK_SIZE", "CHUNK", "CHUNK_END", "TRAILERS", "MESSAGE_READ",
+    "OVER",
+)  # fmt: skip
+
+
+class Http1Reader:
+    """What server and client share: taking messages out of a growing buffer.
+
+    body_limit_bytes   of the next body, 0 for none; may be changed before each
+    """
+
+    __slots__ = (
+        "_buffer", "_discard", "_left", "_scanned", "_spent", "_state", "body_limit_bytes",
+        "keep_alive",
+    )  # fmt: skip
+    first_line = REQUEST_LINE
+    chunk_padding = b""
+
+    def __init__(self, body_limit_bytes: int, state: str) -> None:
+        self.body_limit_bytes = body_limit_bytes
+        self.keep_alive = True
+        self._state = state
+        self._buffer = bytearray()
+        self._scanned = 0  # octets of the buffer that cannot begin the end of the head
+        self._left = 0  # octets missing of the sized body or of the chunk
+        self._spent = 0  # of the body limit; chunk lines count, or tiny chunks would be free
+        self._discard = False  # read the body over in silence
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Received and not yet given out; stop reading the socket while this grows."""
+        return len(self._buffer)
+
+    @property
+    def in_body(self) -> bool:
+        return self._state not in (HEAD, MESSAGE_READ, OVER)
+
+    def receive(self, data: bytes) -> list[Event]:
+        """Take bytes from the peer; give what they complete.
+
+        Raises   HttpError, PeerError: not HTTP or past a limit; nothing more is read then
+        """
+        if self._state is SIZED and len(data) < self._left and data and not self._buffer:
+            self._left -= len(data)
+            return [] if self._discard else [Data(data)]  # large bodies are not copied
+        if self._state is OVER:
+            return []
+        self._buffer += data
+        events: list[Event] = []
+        try:
+            while _READERS[self._state](self, events):
+                pass
+        except PeerError:
+            self._stop()
+            raise
+        return events
+
+    def _stop(self) -> None:
+        self._state, self.keep_alive = OVER, False
+        self._buffer.clear()
+
+    def _read_head(self, events: list[Event]) -> bool:
+        end = self._buffer.find(b"\r\n\r\n", self._scanned)
+        if end < 0:
+            self._check_unfinished_head()
+            return False
+        text = self._buffer[: end + 2].decode("latin-1")
+        del self._buffer[: end + 4]
+        self._scanned = 0
+        line = self._read_first_line(text)
+        self._take_head(line, text[line.end() :], events)
+        return True
+
+    def _take_head(self, line: re.Match[str], block: str, events: list[Event]) -> None:
+        raise NotImplementedError
+
+    def _read_first_line(self, text: str) -> re.Match[str]:
+        line = self.first_line.match(text)
+        if (line.end() if line else text.find("\r\n", 2)) > REQUEST_LINE_BYTES:
+            raise HttpError(414, f"The first line is longer than {REQUEST_LINE_BYTES} bytes")
+        if not line:
+            raise HttpError(400, "The first line is not HTTP/1.1")
+        return line
+
+    def _check_unfinished_head(self) -> None:
+        """Refuse at once what no further byte can mend.
+
+        However slowly a head drips in, each octet is looked at a bounded number of times.
+        """
+        buffer, scanned = self._buffer, self._scanned
+        self._scanned = max(0, len(buffer) - 3)
+        if buffer and not _BEGINNING.match(buffer):
+            raise HttpError(400, "The first line is not HTTP/1.1")
+        if _BARE_LF.search(buffer, scanned):
+            raise HttpError(400, "A line ends without CR")
+        line_end = buffer.find(b"\r\n", 2)  # past an empty line in front
+        if line_end >= scanned:
+            self._read_first_line(buffer[: line_end + 2].decode("latin-1"))
+        if line_end < 0 and len(buffer) > REQUEST_LINE_BYTES:
+            raise HttpError(414, f"The first line is longer than {REQUEST_LINE_BYTES} bytes")
+        if len(buffer) - max(line_end, 0) > HEADER_BYTES + 4:
+            raise HttpError(431, f"Headers are larger than {HEADER_BYTES} bytes")
+
+    def _begin_sized(self, length: str) -> None:
+        """Begin a body of Content-Length octets: digits alone, no sign, no list, no underscore."""
+        if not (length.isascii() and length.isdigit()):
+            raise HttpError(400, "Content-Length is not a number")
+        if len(length) > 18:  # int() of thousands of digits is slow, and nothing is that long
+            raise HttpError(413, "Content-Length is too large")
+        self._spent = 0
+        self._left = self._spend(int(length))
+        self._state = SIZED
+
+    def _begin_chunked(self) -> None:
+        self._spent = 0
+        self._state = CHUNK_SIZE
+
+    def _spend(self, size: int) -> int:
+        self._spent += size
+        if 0 < self.body_limit_bytes < self._spent:
+            raise HttpError(413, f"The body is larger than {self.body_limit_bytes} bytes")
+        return size
+
+    def _take(self, events: list[Event]) -> bool:
+        """Give what is there of the sized body or chunk; tell whether it is complete."""
+        buffer, left = self._buffer, self._left
+        if left and buffer:
+            piece = bytes(buffer) if len(buffer) <= left else bytes(memoryview(buffer)[:left])
+            del buffer[:left]
+            self._left = left - len(piece)
+            if not self._discard:
+                events.append(Data(piece))
+        return not self._left
+
+    def _read_sized(self, events: list[Event]) -> bool:
+        return self._take(events) and self._end(events, End())
+
+    def _read_until_close(self, events: list[Event]) -> bool:
+        self._left = self._spend(len(self._buffer))
+        self._take(events)
+        return False
+
+    def _read_chunk_size(self, events: list[Event]) -> bool:
+        end = self._buffer.find(b"\r\n", 0, CHUNK_LINE_BYTES)
+        if end < 0 and len(self._buffer) < CHUNK_LINE_BYTES and b"\n" not in self._buffer:
+            return False
+        line = bytes(self._buffer[: max(end, 0)])
+        digits = line.partition(b";")[0].rstrip(self.chunk_padding)
+        extensions = line[len(digits) :].rstrip(self.chunk_padding)
+        if (
+            not 0 < len(digits) <= 16
+            or digits.strip(HEX_DIGITS)  # int() would take "+5", "0x5", "5_0" and " 5"
+            or (extensions and not re.fullmatch(CHUNK_EXTENSIONS, extensions))
+        ):
+            raise HttpError(400, "A chunk size is malformed")
+        del self._buffer[: end + 2]
+        self._left = int(digits, 16)
+        self._spend(self._left + end + 4)
+        self._state = CHUNK if self._left else TRAILERS
+        return True
+
+    def _read_chunk(self, events: list[Event]) -> bool:
+        if not self._take(events):
+            return False
+        self._state = CHUNK_END
+        return True
+
+    def _read_chunk_end(self, events: list[Event]) -> bool:
+        if not b"\r\n".startswith(self._buffer[:2]):
+            raise HttpError(400, "A chunk is longer than its size")
+        if len(self._buffer) < 2:
+            return False
+        del self._buffer[:2]
+        self._state = CHUNK_SIZE
+        return True
+
+    def _read_trailers(self, events: list[Event]) -> bool:
+        buffer = self._buffer
+        end = 0 if buffer.startswith(b"\r\n") else buffer.find(b"\r\n\r\n", self._scanned) + 2
+        if end == 1:
+            if len(buffer) > HEADER_BYTES + 4:
+                raise HttpError(431, f"Trailers are larger than {HEADER_BYTES} bytes")
+            if _BARE_LF.search(buffer, self._scanned):
+                raise HttpError(400, "A line ends without CR")
+            self._scanned = max(0, len(buffer) - 3)
+            return False
+        text = buffer[:end].decode("latin-1")
+        del buffer[: end + 2]
+        self._scanned = 0
+        return self._end(events, End(0, read_fields(text)) if text else End())
+
+    def _end(self, events: list[Event], end: End) -> bool:
+        self._state = MESSAGE_READ
+        events.append(end)
+        return True
+
+
+def _read_nothing(reader: Http1Reader, events: list[Event]) -> bool:
+    return False
+
+
+_READERS: dict[str, Callable[[Any, list[Event]], bool]] = {
+    HEAD: Http1Reader._read_head,
+    SIZED: Http1Reader._read_sized,
+    UNTIL_CLOSE: Http1Reader._read_until_close,
+    CHUNK_SIZE: Http1Reader._read_chunk_size,
+    CHUNK: Http1Reader._read_chunk,
+    CHUNK_END: Http1Reader._read_chunk_end,
+    TRAILERS: Http1Reader._read_trailers,
+    MESSAGE_READ: _read_nothing,
+    OVER: _read_nothing,
+}
+
+# How far an answer is: not begun; its head written, with a body in chunks, as it is until the
+# connection closes, or none at all; or written whole.
+OWED, CHUNKED, PLAIN, SILENT, ANSWERED = "OWED", "CHUNKED", "PLAIN", "SILENT", "ANSWERED"
+
+
+class Http1Server(Http1Reader):
+    """The server's end of one connection.
+
+    receive           gives one request at a time: after its End nothing comes until it is answered,
+                      then receive(b"") goes on with what is buffered. What is left of a body after
+                      the answer is read over in silence.
+    respond, or start, data..., end   give the bytes to write. After a failed receive, respond works
+    keep_alive        False: close the connection after the answer
+    expects_continue  the client waits for CONTINUE before it sends the body; set it to False once
+                      that is written
+    idle, waiting_for_head, in_body   say which deadline runs
+    """
+
+    __slots__ = ("_answer", "_http10", "_method", "expects_continue")
+
+    def __init__(self, body_limit_bytes: int = BODY_BYTES) -> None:
+        super().__init__(body_limit_bytes, HEAD)
+        self.expects_continue = False
+        self._method = ""
+        self._http10 = False
+        self._answer = OWED
+
+    @property
+    def idle(self) -> bool:
+        """Between requests, with no byte of the next."""
+        return self._state is HEAD and not self._buffer
+
+    @property
+    def waiting_for_head(self) -> bool:
+        return self._state is HEAD
+
+    def receive_eof(self) -> list[Event]:
+        """Take the end of the client's bytes; a request that came whole can still be answered.
+
+        Raises   HttpError: in the middle of a request
+        """
+        if self.in_body or (self._state is HEAD and self._buffer):
+            self._stop()
+            raise HttpError(400, "The request was cut off")
+        self.keep_alive = self.keep_alive and bool(self._buffer)
+        return []
+
+    def _take_head(self, line: re.Match[str], block: str, events: list[Event]) -> None:
+        method, target, version = line.groups()
+        if version not in ("1.1", "1.0"):
+            raise HttpError(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here")
+        self._method, self._http10 = method, version == "1.0"
+        headers = read_fields(block, SINGLE_FIELDS)
+        target = self._check_target(method, target, headers)
+        connection = headers.get("connection", "")
+        if self._http10:
+            self.keep_alive = _has_token(connection, "keep-alive")
+        self.keep_alive = self.keep_alive and not _has_token(connection, "close")
+        events.append(Request(method, target, headers))
+        self._begin_body(headers, events)
+        if "expect" in headers and not self._http10:
+            self._read_expect(headers["expect"])
+
+    def _check_target(self, method: str, target: str, headers: dict[str, str]) -> str:
+        """Check Host and give the target in origin form (RFC 9112 sections 3.2.1 to 3.2.4)."""
+        host = headers.get("host")
+        if host is None:
+            if not self._http10:
+                raise HttpError(400, "Host is missing")
+        elif not HOST.fullmatch(host):
+            raise HttpError(400, "Host is malformed")
+        if target[0] == "/" or (target == "*" and method == "OPTIONS"):
+            return target
+        if method == "CONNECT":
+            raise HttpError(501, "This is no proxy")
+        absolute = re.fullmatch(ABSOLUTE_FORM, target)
+        if not absolute or not HOST.fullmatch(absolute.group(1)):
+            raise HttpError(400, "The target is malformed")
+        authority, path, query = absolute.groups("")
+        if headers.setdefault("host", authority).lower() != authority.lower():
+            raise HttpError(400, "Host and target name different hosts")
+        return (path or "/") + query
+
+    def _begin_body(self, headers: dict[str, str], events: list[Event]) -> None:
+        """Find how the body ends (RFC 9112 section 6.3); any doubt is refused."""
+        coding, length = headers.get("transfer-encoding"), headers.get("content-length")
+        if coding is not None:
+            if length is not None or self._http10 or coding.lower() != "chunked":
+                raise HttpError(400, "Transfer-Encoding must be chunked, without Content-Length")
+            self._begin_chunked()
+        elif length is not None:
+            self._begin_sized(length)
+        else:
+            self._end(events, End())
+
+    def _read_expect(self, value: str) -> None:
+        if value.lower() != "100-continue":
+            raise HttpError(417, "Only 100-continue can be expected")
+        self.expects_continue = self.in_body and not self._buffer
+
+    def _end(self, events: list[Event], end: End) -> bool:
+        self.expects_continue = False
+        if self._answer is not ANSWERED:
+            return super()._end(events, end)
+        self._begin_next()
+        return True
+
+    def _begin_next(self) -> None:
+        self._state, self._answer, self._method, self._discard = HEAD, OWED, "", False
+
+    def respond(self, status: int, headers: Iterable[tuple[str, str]], body: bytes = b"") -> bytes:
+        """Write a whole answer; Content-Length and Connection are added."""
+        silent = self._method == "HEAD" or status in (204, 304)
+        sized = [] if status == 204 else [("content-length", str(len(body)))]
+        head = self._write_head(status, [*headers, *sized])
+        self._finish()
+        return head if silent else head + body
+
+    def start(self, status: int, headers: Iterable[tuple[str, str]]) -> bytes:
+        """Write the head of an answer whose length is not known."""
+        self._answer = PLAIN if self._http10 else CHUNKED
+        coding = []
+        if self._method == "HEAD" or status in (204, 304):
+            self._answer = SILENT
+        elif self._http10:
+            self.keep_alive = False
+        else:
+            coding = [("transfer-encoding", "chunked")]
+        return self._write_head(status, [*headers, *coding])
+
+    def data(self, chunk: bytes) -> bytes:
+        """Write a piece of the body of a started answer."""
+        if self._answer is CHUNKED and chunk:  # an empty chunk would end the body
+            return b"%x\r\n%b\r\n" % (len(chunk), chunk)
+        return chunk if self._answer is PLAIN else b""
+
+    def end(self) -> bytes:
+        """Write the end of a started answer."""
+        last = b"0\r\n\r\n" if self._answer is CHUNKED else b""
+        self._finish()
+        return last
+
+    def _write_head(self, status: int, fields: list[tuple[str, str]]) -> bytes:
+        if self.in_body:
+            # A large or unannounced rest of a body is not worth reading to keep the connection.
+            short = self._state is SIZED and self._left <= BODY_BEFORE_SIGN_IN_BYTES
+            self.keep_alive = self.keep_alive and short and not self.expects_continue
+        if not self.keep_alive:
+            fields.append(("connection", "close"))
+        elif self._http10:
+            fields.append(("connection", "keep-alive"))
+        line = f"HTTP/1.1 {status} {REASONS.get(status, '')}\r\n"
+        return (line + write_fields(fields) + "\r\n").encode("latin-1")
+
+    def _finish(self) -> None:
+        self._answer = ANSWERED
+        if not self.keep_alive:
+            self._stop()
+        elif self._state is MESSAGE_READ:
+            self._begin_next()
+        else:
+            self._discard = True
+
+
+class Http1Client(Http1Reader):
+    """The client's end of one connection: one request, its answer, the next request.
+
+    receive    gives Response, Data..., End; interim answers (1xx) are swallowed
+    reusable   whether another request may follow on this connection
+    """
+
+    __slots__ = ("_interim", "_method")
+    first_line = STATUS_LINE
+    chunk_padding = b" "  # old servers write each size at one width
+
+    def __init__(self, body_limit_bytes: int = CLIENT_BODY_BYTES) -> None:
+        super().__init__(body_limit_bytes, MESSAGE_READ)
+        self._method = ""
+        self._interim = 0
+
+    @property
+    def reusable(self) -> bool:
+        return self._state is MESSAGE_READ and self.keep_alive and not self._buffer
+
+    def request(
+        self, method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes = b""
+    ) -> bytes:
+        """Write a request; headers hold Host. Content-Length and Accept-Encoding are added.
+
+        Raises   UsageError: a method, target or header that cannot be written
+        """
+        line = f"{method} {target} HTTP/1.1\r\n"
+        if not REQUEST_LINE.fullmatch(line):
+            raise UsageError("The method or URL cannot be written in a request")
+        fields = [*headers, ("accept-encoding", "identity")]
+        if body or method in ("POST", "PUT", "PATCH"):
+            fields.append(("content-length", str(len(body))))
+        head = (line + write_fields(fields) + "\r\n").encode("latin-1")
+        self._method, self._state, self._interim = method, HEAD, 0
+        return head + body
+
+    def receive_eof(self) -> list[Event]:
+        """Take the end of the server's bytes, which is the end of some bodies.
+
+        Raises   TransportError: not a byte of the answer had come; PeerError: it is cut off
+        """
+        state, silent = self._state, not self._buffer and not self._interim
+        self._stop()
+        if state is UNTIL_CLOSE:
+            return [End()]
+        if state in (MESSAGE_READ, OVER):
+            return []
+        if state is HEAD and silent:
+            raise TransportError("The connection was closed before an answer came")
+        raise PeerError("The answer was cut off")
+
+    def _take_head(self, line: re.Match[str], block: str, events: list[Event]) -> None:
+        status, headers = int(line.group(2)), read_fields(re.sub(OBS_FOLD, " ", block))
+        if status < 200:
+            self._interim += 1
+            if status == 101 or self._interim > INTERIM_RESPONSES:
+                raise PeerError("The server does not come to an answer (HTTP status 1xx)")
+            return
+        connection = headers.get("connection", "")
+        self.keep_alive = not _has_token(connection, "close") and (
+            line.group(1) != "0" or _has_token(connection, "keep-alive")
+        )
+        events.append(Response(status, headers))
+        tunnel = self._method == "CONNECT" and status < 300
+        if self._method == "HEAD" or tunnel or status in (204, 304):
+            self._end(events, End())
+        else:
+            self._begin_body(status, headers)
+
+    def _begin_body(self, status: int, headers: dict[str, str]) -> None:
+        """Find how the body ends (RFC 9112 section 6.3)."""
+        coding, length = headers.get("transfer-encoding"), headers.get("content-length")
+        if headers.get("content-encoding", "identity").lower() != "identity":
+            raise PeerError(f"The answer ({status}) is compressed, which was not asked for")
+        if coding is not None:
+            if coding.lower() != "chunked":
+                raise PeerError(f"The answer ({status}) has an unknown Transfer-Encoding")
+            self.keep_alive = self.keep_alive and length is None  # the length is not trusted
+            self._begin_chunked()
+        elif length is not None:
+            lengths = {item.strip() for item in length.split(",")}  # some proxies repeat it
+            self._begin_sized(lengths.pop() if len(lengths) == 1 else "")
+        else:
+            self.keep_alive, self._spent, self._state = False, 0, UNTIL_CLOSE
 
 
 # ============================================================================
