@@ -1302,7 +1302,78 @@ class Http1Client(Http1Reader):
 # ============================================================================
 # 8  Server-sent events (WHATWG HTML section 9.2)
 # ============================================================================
-# (to come)
+# An event stream to the data of its events, and back. A2A uses the data alone: event names, ids,
+# retry times, unknown fields and comments are read over.
+# Rule: bytes are cut into lines first and decoded last, so reads may cut anywhere.
+
+SSE_COMMENT = b":\n\n"  # keeps a silent stream alive
+
+
+class SseReader:
+    """Reads one event stream; event_limit_bytes bounds one event and one line."""
+
+    __slots__ = ("_after_cr", "_data", "_event_limit_bytes", "_first", "_line", "_size")
+
+    def __init__(self, event_limit_bytes: int = CLIENT_EVENT_BYTES) -> None:
+        self._event_limit_bytes = event_limit_bytes
+        self._line = bytearray()  # the unfinished last line
+        self._data: list[bytes] = []  # of the unfinished event, a line each
+        self._size = 0  # of _data
+        self._first = True  # only the very first line may begin with a byte order mark
+        self._after_cr = False  # a LF that comes now belongs to the CR before it
+
+    def receive(self, data: bytes) -> list[str]:
+        """Take bytes; give the data of each event they complete.
+
+        Raises   SseError: an event or line is larger than the limit
+        """
+        if self._after_cr and data:
+            data = data.removeprefix(b"\n")
+            self._after_cr = False
+        events: list[str] = []
+        lines = data.splitlines()  # of bytes: at LF, CR and CRLF alone
+        rest = lines.pop() if lines and data[-1] not in b"\r\n" else b""
+        if lines:
+            lines[0] = bytes(self._line) + lines[0]
+            self._line.clear()
+            self._after_cr = data.endswith(b"\r")
+            for line in lines:
+                self._read_line(line, events)
+        self._line += rest
+        self._check_size(len(self._line))
+        return events
+
+    def receive_eof(self) -> list[str]:
+        """Take the end of the stream; an event without its blank line is dropped."""
+        return []
+
+    def _read_line(self, line: bytes, events: list[str]) -> None:
+        if self._first:
+            self._first = False
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if line.startswith(b"data:"):
+            self._add(line[6:] if line.startswith(b"data: ") else line[5:])
+        elif line == b"data":
+            self._add(b"")
+        elif not line and self._data:
+            events.append(b"\n".join(self._data).decode("utf-8", "replace"))
+            self._data, self._size = [], 0
+
+    def _add(self, value: bytes) -> None:
+        self._data.append(value)
+        self._size += len(value) + 1
+        self._check_size(0)
+
+    def _check_size(self, more: int) -> None:
+        if 0 < self._event_limit_bytes < self._size + more:
+            raise SseError(f"An event is larger than {self._event_limit_bytes} bytes")
+
+
+def write_event(data: bytes) -> bytes:
+    """Write one event; each line of data becomes a data line."""
+    if b"\n" in data or b"\r" in data:
+        data = b"\ndata: ".join(re.split(rb"\r\n|\r|\n", data))
+    return b"data: %b\n\n" % data
 
 
 # ============================================================================
