@@ -15,6 +15,7 @@ import sys
 import threading
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import support
 
