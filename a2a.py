@@ -816,7 +816,7 @@ def read_fields(block: str, singles: frozenset[str] = frozenset()) -> dict[str, 
     return fields
 
 
-def write_fields(fields: Iterable[tuple[str, str]]) -> str:
+def write_fields(fields: list[tuple[str, str]]) -> str:
     """Write header lines, each with its CRLF.
 
     Raises   UsageError: a line break, control character or other byte that has no place there
@@ -824,13 +824,16 @@ def write_fields(fields: Iterable[tuple[str, str]]) -> str:
     lines = [f"{name}: {value}\r\n" for name, value in fields]
     text = "".join(lines)
     if not FIELDS.fullmatch(text) or text.count("\n") != len(lines):
-        bad = [n for n, v in fields if "\n" in v or not FIELDS.fullmatch(f"{n}: {v}\r\n")]
-        raise UsageError(f"Header {bad[0]!r} cannot be written: a name or value of forbidden bytes")
+        bad = [n for n, v in fields if "\n" in n + v or not FIELDS.fullmatch(f"{n}: {v}\r\n")]
+        raise UsageError(f"Header {bad[0]!r} cannot be written: its name or value is not allowed")
     return text
 
 
-def _has_token(value: str, token: str) -> bool:
-    return bool(value) and token in [item.strip(" \t").lower() for item in value.split(",")]
+def _stays_open(headers: dict[str, str], http10: bool) -> bool:
+    """Whether the connection outlives this message (RFC 9112 section 9.3)."""
+    value = headers.get("connection")
+    options = [item.strip(" \t").lower() for item in value.split(",")] if value else ()
+    return "close" not in options and (not http10 or "keep-alive" in options)
 
 
 # States of a reader. A body ends in MESSAGE_READ; what comes next is the machine's business.
@@ -909,7 +912,7 @@ class Http1Reader:
         return True
 
     def _take_head(self, line: re.Match[str], block: str, events: list[Event]) -> None:
-        raise NotImplementedError
+        """Begin a message: what a server and a client do differently."""
 
     def _read_first_line(self, text: str) -> re.Match[str]:
         line = self.first_line.match(text)
@@ -922,7 +925,7 @@ class Http1Reader:
     def _check_unfinished_head(self) -> None:
         """Refuse at once what no further byte can mend.
 
-        However slowly a head drips in, each octet is looked at a bounded number of times.
+        However slowly a head drips in, at most its unfinished first line is searched again.
         """
         buffer, scanned = self._buffer, self._scanned
         self._scanned = max(0, len(buffer) - 3)
@@ -1089,7 +1092,7 @@ class Http1Server(Http1Reader):
 
         Raises   HttpError: in the middle of a request
         """
-        if self.in_body or (self._state is HEAD and self._buffer):
+        if (self.in_body and not self._discard) or (self._state is HEAD and self._buffer):
             self._stop()
             raise HttpError(400, "The request was cut off")
         self.keep_alive = self.keep_alive and bool(self._buffer)
@@ -1102,10 +1105,7 @@ class Http1Server(Http1Reader):
         self._method, self._http10 = method, version == "1.0"
         headers = read_fields(block, SINGLE_FIELDS)
         target = self._check_target(method, target, headers)
-        connection = headers.get("connection", "")
-        if self._http10:
-            self.keep_alive = _has_token(connection, "keep-alive")
-        self.keep_alive = self.keep_alive and not _has_token(connection, "close")
+        self.keep_alive = _stays_open(headers, self._http10)
         events.append(Request(method, target, headers))
         self._begin_body(headers, events)
         if "expect" in headers and not self._http10:
@@ -1161,7 +1161,7 @@ class Http1Server(Http1Reader):
     def respond(self, status: int, headers: Iterable[tuple[str, str]], body: bytes = b"") -> bytes:
         """Write a whole answer; Content-Length and Connection are added."""
         silent = self._method == "HEAD" or status in (204, 304)
-        sized = [] if status == 204 else [("content-length", str(len(body)))]
+        sized = [] if status in (204, 304) else [("content-length", str(len(body)))]
         head = self._write_head(status, [*headers, *sized])
         self._finish()
         return head if silent else head + body
@@ -1271,10 +1271,7 @@ class Http1Client(Http1Reader):
             if status == 101 or self._interim > INTERIM_RESPONSES:
                 raise PeerError("The server does not come to an answer (HTTP status 1xx)")
             return
-        connection = headers.get("connection", "")
-        self.keep_alive = not _has_token(connection, "close") and (
-            line.group(1) != "0" or _has_token(connection, "keep-alive")
-        )
+        self.keep_alive = _stays_open(headers, line.group(1) == "0")
         events.append(Response(status, headers))
         tunnel = self._method == "CONNECT" and status < 300
         if self._method == "HEAD" or tunnel or status in (204, 304):
@@ -1312,13 +1309,12 @@ SSE_COMMENT = b":\n\n"  # keeps a silent stream alive
 class SseReader:
     """Reads one event stream; event_limit_bytes bounds one event and one line."""
 
-    __slots__ = ("_after_cr", "_data", "_event_limit_bytes", "_first", "_line", "_size")
+    __slots__ = ("_after_cr", "_data", "_event_limit_bytes", "_first", "_line")
 
     def __init__(self, event_limit_bytes: int = CLIENT_EVENT_BYTES) -> None:
         self._event_limit_bytes = event_limit_bytes
         self._line = bytearray()  # the unfinished last line
-        self._data: list[bytes] = []  # of the unfinished event, a line each
-        self._size = 0  # of _data
+        self._data = bytearray()  # of the unfinished event, a LF after each line
         self._first = True  # only the very first line may begin with a byte order mark
         self._after_cr = False  # a LF that comes now belongs to the CR before it
 
@@ -1340,7 +1336,7 @@ class SseReader:
             for line in lines:
                 self._read_line(line, events)
         self._line += rest
-        self._check_size(len(self._line))
+        self._check_size()
         return events
 
     def receive_eof(self) -> list[str]:
@@ -1352,20 +1348,17 @@ class SseReader:
             self._first = False
             line = line.removeprefix(b"\xef\xbb\xbf")
         if line.startswith(b"data:"):
-            self._add(line[6:] if line.startswith(b"data: ") else line[5:])
+            self._data += line[6:] if line.startswith(b"data: ") else line[5:]
+            self._data += b"\n"
+            self._check_size()
         elif line == b"data":
-            self._add(b"")
+            self._data += b"\n"
         elif not line and self._data:
-            events.append(b"\n".join(self._data).decode("utf-8", "replace"))
-            self._data, self._size = [], 0
+            events.append(self._data[:-1].decode("utf-8", "replace"))
+            self._data.clear()
 
-    def _add(self, value: bytes) -> None:
-        self._data.append(value)
-        self._size += len(value) + 1
-        self._check_size(0)
-
-    def _check_size(self, more: int) -> None:
-        if 0 < self._event_limit_bytes < self._size + more:
+    def _check_size(self) -> None:
+        if 0 < self._event_limit_bytes < len(self._data) + len(self._line):
             raise SseError(f"An event is larger than {self._event_limit_bytes} bytes")
 
 

@@ -269,7 +269,7 @@ class ServerWritesTest(unittest.TestCase):
         _, fields, body = fields_of(self.machine().respond(204, [], b""))
         self.assertEqual(({}, b""), (fields, body))
         _, fields, body = fields_of(self.machine().respond(304, [("etag", '"1"')], b"x"))
-        self.assertEqual(b"", body)
+        self.assertEqual(({"etag": '"1"'}, b""), (fields, body))
         machine = self.machine()
         self.assertEqual(b"HTTP/1.1 204 No Content\r\n\r\n", machine.start(204, []))
         self.assertEqual(b"", machine.data(b"x") + machine.end())
@@ -279,7 +279,7 @@ class ServerWritesTest(unittest.TestCase):
         for value in bad:
             with self.subTest(value), self.assertRaises(a2a.UsageError):
                 self.machine().respond(200, [("x", "fine"), ("y", value)])
-        for name in ("a b", "", "a\r\nb", "\xe9"):
+        for name in ("a b", "", "a\r\nb", "a: b\r\nc", "\xe9"):
             with self.subTest(name), self.assertRaises(a2a.UsageError):
                 self.machine().start(200, [(name, "v"), ("x", "fine")])
 
@@ -385,6 +385,12 @@ class ConnectionTest(unittest.TestCase):
                 machine = a2a.Http1Server()
                 machine.receive(raw)
                 machine.receive_eof()
+
+    def test_the_end_of_the_bytes_after_the_answer_is_no_error(self):
+        machine = a2a.Http1Server()
+        machine.receive(POST)
+        machine.respond(401, [])
+        self.assertEqual([], machine.receive_eof())
 
     def test_a_half_closed_client_gets_its_answer(self):
         machine = a2a.Http1Server()

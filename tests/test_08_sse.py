@@ -123,6 +123,7 @@ class ReaderTest(unittest.TestCase):
         """SSE-12: no blank line ever comes; empty lines of data count too."""
         self.endless(b"", b"data: x\n" * 100)
         self.endless(b"", b"data:\n" * 100)
+        self.endless(b"", b"data\n" * 100 + b":\n")
 
     def endless(self, first, piece):
         reader = a2a.SseReader(event_limit_bytes=50_000)
