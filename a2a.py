@@ -1284,16 +1284,16 @@ class Http1Client(Http1Reader):
         coding, length = headers.get("transfer-encoding"), headers.get("content-length")
         if headers.get("content-encoding", "identity").lower() != "identity":
             raise PeerError(f"The answer ({status}) is compressed, which was not asked for")
+        if coding is None and length is None:
+            self.keep_alive, self._spent, self._state = False, 0, UNTIL_CLOSE
+        if length is not None:
+            lengths = {item.strip() for item in length.split(",")}  # some proxies repeat it
+            self._begin_sized(lengths.pop() if len(lengths) == 1 else "")
         if coding is not None:
             if coding.lower() != "chunked":
                 raise PeerError(f"The answer ({status}) has an unknown Transfer-Encoding")
-            self.keep_alive = self.keep_alive and length is None  # the length is not trusted
+            self.keep_alive = self.keep_alive and length is None  # one of the two is a lie
             self._begin_chunked()
-        elif length is not None:
-            lengths = {item.strip() for item in length.split(",")}  # some proxies repeat it
-            self._begin_sized(lengths.pop() if len(lengths) == 1 else "")
-        else:
-            self.keep_alive, self._spent, self._state = False, 0, UNTIL_CLOSE
 
 
 # ============================================================================
