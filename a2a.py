@@ -64,6 +64,7 @@ import os
 import re
 import sys
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from typing import Union
 
     Event = Union["Request", "Response", "Data", "End"]
+    Http2Event = Union[Event, "Reset", "GoAway", "WindowOpen"]
 else:
 
     class Late:
@@ -141,7 +143,19 @@ POLL_INTERVAL_S = 2.0  # a2a-cli section 9.3
 # HTTP/2. A decoded header list has the bounds of HEADER_BYTES and HEADER_COUNT too.
 HPACK_TABLE_BYTES = 4096  # the default of RFC 9113; few fields repeat, more would be memory lost
 HPACK_INTEGER = 2**28  # nothing in a header block counts further
-HPACK_BLOCKS = 64  # encoded blocks remembered: those of the answers that repeat
+HPACK_BLOCKS = 64  # header blocks remembered: those that repeat
+HTTP2_FRAME_BYTES = 16 * 1024  # received; the least that RFC 9113 allows, and nobody needs more
+HTTP2_SENT_FRAME_BYTES = 256 * 1024  # if the peer takes more than 16 KiB: so much at a time
+HTTP2_STREAMS = 100  # open at once on a connection; RFC 9113 recommends no less
+HTTP2_WINDOW_BYTES = 1024 * 1024  # a stream may be ahead of its reader by so much
+HTTP2_CONNECTION_WINDOW_BYTES = 4 * 1024 * 1024  # all streams of a connection
+HTTP2_QUEUE_BYTES = 1024 * 1024  # waiting for the peer's windows; past it, producers wait
+HTTP2_PROGRESS_BYTES = 256  # less than this at a time, while more waits, is no progress
+HTTP2_BLOCK_BYTES = 64 * 1024  # of a header block; it decodes to HEADER_BYTES at most
+HTTP2_CONTINUATIONS = 8  # frames of one header block after its first (CVE-2024-27316)
+HTTP2_FLOOD_S = 10.0  # the time in which so many are a flood:
+HTTP2_CONTROL_FRAMES = 1000  # PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA, ...
+HTTP2_RESETS = 100  # streams that end early (rapid reset, CVE-2023-44487)
 
 # JSON. Depth 64 is far beyond real messages and far below Python's recursion limit.
 JSON_DEPTH = 64
@@ -1721,7 +1735,925 @@ class HpackEncoder:
 # ============================================================================
 # 10  HTTP/2 (RFC 9113)
 # ============================================================================
-# (to come)
+# Bytes to the events of chapter 7 and back, many streams on one connection, for both sides. Two
+# tables are the machine: FRAMES says what a frame must look like and who takes it, STREAM_MOVES
+# what may happen to a stream. No push; priorities are read and ignored.
+# Rule: nothing that a peer sends makes us keep or write more than it paid for.
+
+
+class Reset(NamedTuple):
+    """A stream ended early: the peer gave it up, or broke a rule of it (then message says which).
+
+    error_code  REFUSED_STREAM: nothing was done with the request, it may be sent again
+    """
+
+    stream: int
+    error_code: int
+    message: str = ""
+
+
+class GoAway(NamedTuple):
+    """The connection takes no more streams.
+
+    last_stream  what came after it was not looked at
+    message      what the peer says, or how it broke the protocol
+    """
+
+    error_code: int
+    last_stream: int
+    message: str = ""
+
+
+class WindowOpen(NamedTuple):
+    """Data of a stream that had to wait for the peer's window is written now."""
+
+    stream: int
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+(DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE,
+ CONTINUATION) = range(10)  # fmt: skip
+END_STREAM = ACK = 1  # flags; what a bit means depends on the frame
+END_HEADERS, PADDED, HAS_PRIORITY = 4, 8, 32
+
+# A setting: number -> least and greatest value, and the error of a value outside (section 6.5.2).
+(HEADER_TABLE_SIZE, ENABLE_PUSH, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE,
+ MAX_HEADER_LIST_SIZE) = range(1, 7)  # fmt: skip
+WINDOW_MAX = 2**31 - 1
+WINDOW_AT_START = 65535  # of the connection, and of a stream until SETTINGS say otherwise
+SETTING_RANGES = {
+    ENABLE_PUSH: (0, 1, PROTOCOL_ERROR),
+    INITIAL_WINDOW_SIZE: (0, WINDOW_MAX, FLOW_CONTROL_ERROR),
+    MAX_FRAME_SIZE: (HTTP2_FRAME_BYTES, 2**24 - 1, PROTOCOL_ERROR),
+}
+
+# Section 5.1 without push: (state, what happens) -> state. A pair that is not here is an error.
+IDLE, OPEN, HALF_CLOSED_LOCAL, HALF_CLOSED_REMOTE, CLOSED = (
+    "idle", "open", "half-closed (local)", "half-closed (remote)", "closed",
+)  # fmt: skip
+SEND, SEND_END, RECEIVE, RECEIVE_END = "send", "send end", "receive", "receive end"
+STREAM_MOVES = {
+    (IDLE, SEND): OPEN,
+    (IDLE, RECEIVE): OPEN,
+    (OPEN, SEND): OPEN,
+    (OPEN, RECEIVE): OPEN,
+    (OPEN, SEND_END): HALF_CLOSED_LOCAL,
+    (OPEN, RECEIVE_END): HALF_CLOSED_REMOTE,
+    (HALF_CLOSED_LOCAL, RECEIVE): HALF_CLOSED_LOCAL,
+    (HALF_CLOSED_LOCAL, RECEIVE_END): CLOSED,
+    (HALF_CLOSED_REMOTE, SEND): HALF_CLOSED_REMOTE,
+    (HALF_CLOSED_REMOTE, SEND_END): CLOSED,
+}
+
+# Section 8.2: names in lower case; what belongs to one connection of HTTP/1.1 has no place here.
+FIELD_NAME = re.compile(r":?[!#$%&'*+.^_`|~0-9a-z-]+")
+FIELD_VALUE = re.compile(r"(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?")
+CONNECTION_FIELDS = frozenset(
+    ("connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade")
+)
+PATH = re.compile(r'/[!"$-~]*')  # no fragment, so no "#"
+
+
+class Head(NamedTuple):
+    """A header list, checked: pseudo-fields apart, or what is wrong with it."""
+
+    pseudo: dict[str, str]  # none: these are trailers
+    fields: dict[str, str]
+    fault: str = ""
+
+
+def read_head(fields: Headers, client: bool) -> Head:
+    """Sort and check a header list as the client or the server receives it.
+
+    Source  RFC 9113 sections 8.2 and 8.3
+    """
+    head = Head({}, {})
+    for field in fields:
+        fault = _sort_field(head, *field)
+        if fault:
+            return Head({}, {}, fault)
+    if not head.pseudo:
+        return head
+    fault = _response_fault(head) if client else _request_fault(head)
+    return Head({}, {}, fault) if fault else head
+
+
+def _sort_field(head: Head, name: str, value: str) -> str:
+    """Put a field where it belongs; give what is wrong with it, or ""."""
+    if not FIELD_NAME.fullmatch(name):
+        return "a field name has forbidden characters"
+    if not FIELD_VALUE.fullmatch(value):
+        return f"the value of {name} has forbidden characters"
+    if name[0] == ":":
+        if head.fields or name in head.pseudo:
+            return f"{name} is repeated or comes after a regular field"
+        head.pseudo[name] = value
+        return ""
+    if name in CONNECTION_FIELDS or (name == "te" and value != "trailers"):
+        return f"{name} belongs to HTTP/1.1"
+    if name in head.fields:
+        if name in SINGLE_FIELDS:
+            return f"{name} is repeated"
+        value = head.fields[name] + ("; " if name == "cookie" else ", ") + value
+    head.fields[name] = value
+    return "" if name != "content-length" else _length_fault(value)
+
+
+def _length_fault(value: str) -> str:
+    good = value.isascii() and value.isdigit() and len(value) < 19
+    return "" if good else "content-length is not a number"
+
+
+def _request_fault(head: Head) -> str:
+    """Say what is wrong with a request; the authority becomes Host (section 8.3.1)."""
+    pseudo, fields = head.pseudo, head.fields
+    if pseudo.keys() - {":authority"} != {":method", ":scheme", ":path"}:
+        return "a request has :method, :scheme and :path, and no other than :authority"
+    method, path = pseudo[":method"], pseudo[":path"]
+    if not re.fullmatch(TOKEN, method) or not pseudo[":scheme"]:
+        return "the method or scheme is malformed"
+    if not PATH.fullmatch(path) and (method, path) != ("OPTIONS", "*"):
+        return "the path is malformed"
+    authority = pseudo.get(":authority")
+    if authority is not None and fields.setdefault("host", authority) != authority:
+        return "host and :authority name different hosts"
+    return "" if HOST.fullmatch(fields.get("host", "")) else "the host is malformed"
+
+
+def _response_fault(head: Head) -> str:
+    status = head.pseudo.get(":status", "")
+    if len(head.pseudo) == 1 and re.fullmatch("[1-9][0-9][0-9]", status) and status != "101":
+        return ""
+    return "a response has a :status of three digits, and no other"
+
+
+class HeadReader:
+    """Puts header blocks together, decodes and checks them.
+
+    pending  the stream whose block goes on in CONTINUATION, 0 for none
+    ends     whether the pending block ends its stream
+    Requests that differ in their body alone have the same block, and a block that came before
+    costs one look-up.
+    """
+
+    def __init__(self, client: bool) -> None:
+        self.pending = 0
+        self.ends = 0
+        self._client = client
+        self._decoder = HpackDecoder()
+        self._parts: list[bytes] = []
+        self._heads: dict[bytes, Head] = {}
+
+    def begin(self, stream: int, ends: int, fragment: bytes) -> None:
+        self.pending, self.ends, self._parts = stream, ends, [fragment]
+
+    def add(self, fragment: bytes) -> None:
+        self._parts.append(fragment)
+        size = sum(map(len, self._parts))
+        if len(self._parts) > HTTP2_CONTINUATIONS + 1 or size > HTTP2_BLOCK_BYTES:
+            raise Http2Error(ENHANCE_YOUR_CALM, "a header block goes on for too long")
+
+    def finish(self) -> Head:
+        self.pending, block = 0, b"".join(self._parts)
+        self._parts.clear()
+        return self.read(block)
+
+    def read(self, block: bytes) -> Head:
+        head = self._heads.get(block)
+        if head is None:
+            version = self._decoder.table.version
+            head = read_head(self._decoder.decode(block), self._client)
+            if version != self._decoder.table.version or len(self._heads) >= HPACK_BLOCKS:
+                self._heads.clear()
+            elif len(block) < HTTP2_FRAME_BYTES // 16:
+                self._heads[block] = head
+        return head
+
+
+class Allowance:
+    """So much at once, and so much a second again."""
+
+    __slots__ = ("_at", "_left", "_most", "_rate")
+
+    def __init__(self, most: float, rate: float) -> None:
+        self._most, self._rate = most, rate
+        self._left, self._at = most, 0.0
+
+    def spend(self, amount: float, now_s: float, earned: float = 0) -> bool:
+        """Take amount away, after adding what was earned; tell whether there was enough."""
+        left = self._left + earned + (now_s - self._at) * self._rate
+        self._left, self._at = min(left, self._most) - amount, now_s
+        return self._left >= 0
+
+
+class Http2Stream:
+    """One request and its answer."""
+
+    __slots__ = (
+        "bodiless", "finish", "has_head", "held", "id", "length_left", "queue", "queued_bytes",
+        "received", "stalled_at", "state", "window",
+    )  # fmt: skip
+
+    def __init__(self, number: int, window: int) -> None:
+        self.id = number
+        self.state = IDLE
+        self.window = window  # octets the peer takes
+        self.queue: deque[memoryview] = deque()  # what waits for that window
+        self.queued_bytes = 0
+        self.finish: Headers | None = None  # trailers to send after the queue; None: it goes on
+        self.stalled_at: float | None = None
+        self.has_head = False  # the head of the peer's message has come
+        self.received = 0  # octets of its body that we did not yet allow again
+        self.held = False  # do not allow them again for now
+        self.length_left = -1  # by its content-length; -1: it did not say
+        self.bodiless = False  # HEAD: a content-length is of another answer
+
+    def move(self, what: str) -> None:
+        """Go to the next state; a received frame that fits none is an error of the stream."""
+        try:
+            self.state = STREAM_MOVES[self.state, what]
+        except KeyError:
+            raise Http2Error(STREAM_CLOSED, f"the stream is {self.state}", self.id) from None
+
+
+class Http2Sender:
+    """Writes frames; DATA waits where the peer's windows are shut.
+
+    output        what to write, in pieces
+    queued_bytes  of all streams, waiting for windows
+    blocked       streams with something that waits
+    opened        streams of which nothing waits any more, to be told
+    data_frames   written since the last count
+    """
+
+    def __init__(self) -> None:
+        self.output: list[bytes | memoryview] = []
+        self.encoder = HpackEncoder()
+        self.window = WINDOW_AT_START
+        self.settings = {
+            INITIAL_WINDOW_SIZE: WINDOW_AT_START,
+            MAX_FRAME_SIZE: HTTP2_FRAME_BYTES,
+            MAX_CONCURRENT_STREAMS: HTTP2_STREAMS,  # until the peer says; RFC 9113 has no default
+        }
+        self.queued_bytes = 0
+        self.blocked: dict[int, Http2Stream] = {}
+        self.opened: list[int] = []
+        self.data_frames = 0
+
+    def frame(self, kind: int, flags: int, stream: int, payload: bytes = b"") -> None:
+        head = len(payload) << 48 | kind << 40 | flags << 32 | stream
+        self.output.append(head.to_bytes(9, "big") + payload)
+
+    def number(self, kind: int, stream: int, value: int) -> None:
+        """Write a frame that is one number: RST_STREAM or WINDOW_UPDATE."""
+        self.frame(kind, 0, stream, value.to_bytes(4, "big"))
+
+    def fields(self, stream: int, fields: Sequence[tuple[str, str]], flags: int = 0) -> None:
+        """Write a header list, in as many frames as the peer's MAX_FRAME_SIZE asks for."""
+        block, most = self.encoder.encode(fields), self.settings[MAX_FRAME_SIZE]
+        if len(block) <= most:
+            self.frame(HEADERS, flags | END_HEADERS, stream, block)
+            return
+        self.frame(HEADERS, flags, stream, block[:most])
+        for at in range(most, len(block), most):
+            last = END_HEADERS if at + most >= len(block) else 0
+            self.frame(CONTINUATION, last, stream, block[at : at + most])
+
+    def data(self, stream: Http2Stream, chunk: bytes) -> None:
+        """Write a piece of a body, or let it wait behind what waits already."""
+        size = len(chunk)
+        stream.move(SEND)
+        if stream.queue or size > min(stream.window, self.window, self.settings[MAX_FRAME_SIZE]):
+            stream.queue.append(memoryview(chunk))
+            stream.queued_bytes += size
+            self.queued_bytes += size
+            self.blocked[stream.id] = stream
+            while self._pump(stream):
+                pass
+        else:
+            self._piece(stream, chunk)
+
+    def end(self, stream: Http2Stream) -> None:
+        """End a message as its finish says, as soon as nothing of it waits."""
+        if not stream.queue:
+            self._finish(stream)
+
+    def pump(self, streams: list[Http2Stream]) -> None:
+        """Send what the windows allow now, a frame of each stream in turn."""
+        while streams:
+            streams = [stream for stream in streams if self._pump(stream)]
+            self.opened += [stream.id for stream in streams if not stream.queue]
+
+    def forget(self, stream: Http2Stream) -> None:
+        self.queued_bytes -= stream.queued_bytes
+        stream.queue.clear()
+        stream.queued_bytes = 0
+        self.blocked.pop(stream.id, None)
+
+    def _pump(self, stream: Http2Stream) -> bool:
+        """Send one frame of what waits; tell whether more may follow."""
+        room = min(stream.window, self.window, self.settings[MAX_FRAME_SIZE])
+        if not stream.queue or room <= 0:
+            return False
+        chunk = stream.queue.popleft()
+        piece, rest = chunk[:room], chunk[room:]
+        if rest:
+            stream.queue.appendleft(rest)
+        self._piece(stream, piece)
+        stream.queued_bytes -= len(piece)
+        self.queued_bytes -= len(piece)
+        if len(piece) >= HTTP2_PROGRESS_BYTES or not stream.queue:
+            stream.stalled_at = None
+        if not stream.queue:
+            del self.blocked[stream.id]
+            if stream.finish is not None:
+                self._finish(stream)
+        return True
+
+    def _piece(self, stream: Http2Stream, piece: bytes | memoryview) -> None:
+        size = len(piece)
+        last = not stream.queue and stream.finish == []
+        stream.window -= size
+        self.window -= size
+        self.data_frames += 1
+        head = size << 48 | (END_STREAM if last else 0) << 32 | stream.id
+        self.output += (head.to_bytes(9, "big"), piece)
+        if last:
+            stream.finish = None
+            stream.move(SEND_END)
+
+    def _finish(self, stream: Http2Stream) -> None:
+        if stream.finish is None:
+            return
+        if stream.finish:
+            self.fields(stream.id, stream.finish, END_STREAM)
+            stream.move(SEND_END)
+        else:
+            self._piece(stream, b"")
+        stream.finish = None
+
+
+class Floods:
+    """Counts what costs us and brings nothing, by the clock of the caller."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self._control = Allowance(HTTP2_CONTROL_FRAMES, HTTP2_CONTROL_FRAMES / HTTP2_FLOOD_S)
+        self._resets = Allowance(HTTP2_RESETS, HTTP2_RESETS / HTTP2_FLOOD_S)
+
+    def control(self, amount: int, earned: int) -> None:
+        if not self._control.spend(amount, self.now_s, earned):
+            raise Http2Error(ENHANCE_YOUR_CALM, "too many frames that carry nothing")
+
+    def reset(self) -> None:
+        """Count a stream that ended early, by whose doing ever: its work was in vain."""
+        if not self._resets.spend(1, self.now_s):
+            raise Http2Error(ENHANCE_YOUR_CALM, "too many streams that end early")
+
+
+# How far a connection is; OPEN and CLOSED, too.
+PREFACE_DUE, SETTINGS_DUE, CLOSING = "preface due", "SETTINGS due", "closing"
+
+
+class Http2Machine:
+    """The receiving half of a connection, and what both halves work on.
+
+    streams  open ones, by number
+    events   what this receive has found so far
+    """
+
+    def __init__(self, client: bool) -> None:
+        self.client = client
+        self.sender = Http2Sender()
+        self.heads = HeadReader(client)
+        self.floods = Floods()
+        self.streams: dict[int, Http2Stream] = {}
+        self.last_stream = -1 if client else 0  # the last that the client opened
+        self.events: list[Http2Event] = []
+        self.state = SETTINGS_DUE if client else PREFACE_DUE
+        self._ignored: dict[int, None] = {}  # streams that we reset: the peer may not know yet
+        self._rest = b""  # the beginning of a frame
+        self._received = 0  # octets of bodies that we did not yet allow again
+        self._greet()
+
+    def _greet(self) -> None:
+        sender = self.sender
+        first = (MAX_CONCURRENT_STREAMS, HTTP2_STREAMS)
+        if self.client:
+            sender.output.append(PREFACE)
+            first = (ENABLE_PUSH, 0)
+        others = (INITIAL_WINDOW_SIZE, HTTP2_WINDOW_BYTES), (MAX_HEADER_LIST_SIZE, HEADER_BYTES)
+        settings = [(key << 32 | value).to_bytes(6, "big") for key, value in (first, *others)]
+        sender.frame(SETTINGS, 0, 0, b"".join(settings))
+        sender.number(WINDOW_UPDATE, 0, HTTP2_CONNECTION_WINDOW_BYTES - WINDOW_AT_START)
+
+    def receive(self, data: bytes, now_s: float = 0.0) -> list[Http2Event]:
+        """Take bytes from the peer; give what they mean. now_s is of any clock that only grows."""
+        self.floods.now_s = now_s
+        try:
+            if self.state is not CLOSED:
+                self._read(self._rest + data if self._rest else data)
+        except Http2Error as error:
+            self.events.append(GoAway(error.error_code, self.last_stream, error.message))
+            self.close(error.error_code, error.message)
+        opened, self.sender.opened = self.sender.opened, []
+        for stream in [self.streams[number] for number in opened if number in self.streams]:
+            if not self.settle(stream):
+                self.events.append(WindowOpen(stream.id))
+        events, self.events = self.events, []
+        return events
+
+    def _read(self, data: bytes) -> None:
+        at = 0
+        if self.state is PREFACE_DUE:
+            if not PREFACE.startswith(data[: len(PREFACE)]):
+                raise Http2Error(PROTOCOL_ERROR, "the connection does not begin as HTTP/2")
+            if len(data) < len(PREFACE):
+                self._rest = data
+                return
+            at, self.state = len(PREFACE), SETTINGS_DUE
+        while len(data) - at >= 9:
+            head = int.from_bytes(data[at : at + 9], "big")
+            end = at + 9 + (head >> 48)
+            if head >> 48 > HTTP2_FRAME_BYTES:
+                raise Http2Error(FRAME_SIZE_ERROR, self._too_long(data))
+            if end > len(data):
+                break
+            payload = data[at + 9 : end]
+            try:
+                self._frame(head >> 40 & 255, head >> 32 & 255, head & WINDOW_MAX, payload)
+            except Http2Error as error:
+                if not error.stream:
+                    raise
+                self._fail(error)
+            at = end
+        self._rest = data[at:]
+
+    def _too_long(self, data: bytes) -> str:
+        if self.state is SETTINGS_DUE and data.startswith(b"HTTP/1."):
+            return "the server answered in HTTP/1.1, not HTTP/2"
+        return f"a frame is longer than {HTTP2_FRAME_BYTES} bytes"
+
+    def _frame(self, kind: int, flags: int, number: int, payload: bytes) -> None:
+        if self.heads.pending and (kind, number) != (CONTINUATION, self.heads.pending):
+            raise Http2Error(PROTOCOL_ERROR, "a frame in the middle of a header block")
+        if self.state is SETTINGS_DUE:
+            if kind != SETTINGS or flags & ACK:
+                raise Http2Error(PROTOCOL_ERROR, "the first frame is not SETTINGS")
+            self.state = OPEN
+        rule = FRAMES.get(kind)
+        if rule is None:
+            self.spend()
+        elif rule.on_stream is not None and rule.on_stream != (number > 0):
+            raise Http2Error(PROTOCOL_ERROR, f"{rule.name} on stream {number}")
+        elif not rule.least <= len(payload) <= rule.most:
+            raise Http2Error(FRAME_SIZE_ERROR, f"{rule.name} of {len(payload)} bytes")
+        else:
+            rule.receive(self, flags, number, payload)
+
+    def find(self, number: int) -> Http2Stream | None:
+        """Give a stream that is open; None for one that was.
+
+        Raises  Http2Error: a stream that never was
+        """
+        stream = self.streams.get(number)
+        if stream is None and (number > self.last_stream or not number & 1):
+            raise Http2Error(PROTOCOL_ERROR, f"a frame of stream {number}, which is idle")
+        return stream
+
+    def spend(self, amount: int = 1) -> None:
+        """Count frames that carry nothing; DATA that we send earns some, to be acknowledged."""
+        earned, self.sender.data_frames = 2 * self.sender.data_frames, 0
+        self.floods.control(amount, earned)
+
+    def allow(self, size: int) -> None:
+        """Count octets of bodies, and let the peer send as many again, in large steps."""
+        self._received += size
+        if self._received > HTTP2_CONNECTION_WINDOW_BYTES:
+            raise Http2Error(FLOW_CONTROL_ERROR, "more DATA than the window of the connection")
+        if self._received >= HTTP2_CONNECTION_WINDOW_BYTES // 2:
+            self.sender.number(WINDOW_UPDATE, 0, self._received)
+            self._received = 0
+
+    def end_received(self, stream: Http2Stream, trailers: Mapping[str, str]) -> None:
+        if stream.length_left > 0:
+            raise Http2Error(PROTOCOL_ERROR, "the body is shorter than it should be", stream.id)
+        stream.move(RECEIVE_END)
+        self.events.append(End(stream.id, trailers))
+        self.settle(stream)
+
+    def refuse(self, number: int) -> None:
+        """Refuse a frame of a stream that has ended, unless the peer cannot know that yet."""
+        if number not in self._ignored:
+            raise Http2Error(STREAM_CLOSED, "a frame of a stream that has ended", number)
+
+    def _fail(self, error: Http2Error) -> None:
+        """End one stream; the ones that a peer makes us end count as if it had ended them."""
+        if not self.client:
+            self.floods.reset()
+        stream = self.streams.get(error.stream)
+        if stream is not None:
+            self.events.append(Reset(error.stream, error.error_code, error.message))
+            self.forget(stream)
+        self.write_reset(error.stream, error.error_code)
+
+    def write_reset(self, number: int, error_code: int) -> None:
+        self.sender.number(RST_STREAM, number, error_code)
+        self._ignored[number] = None
+        if len(self._ignored) > HTTP2_STREAMS:
+            del self._ignored[next(iter(self._ignored))]
+
+    def settle(self, stream: Http2Stream) -> bool:
+        """Drop a stream that is done; tell whether it was."""
+        if stream.state is HALF_CLOSED_LOCAL and not self.client:
+            # Answered before the request came whole: the rest of it is not wanted (section 8.1).
+            self.write_reset(stream.id, NO_ERROR)
+            stream.state = CLOSED
+        if stream.state is CLOSED:
+            self.forget(stream)
+        return stream.state is CLOSED
+
+    def forget(self, stream: Http2Stream) -> None:
+        stream.state = CLOSED
+        self.sender.forget(stream)
+        self.streams.pop(stream.id, None)
+
+    def close(self, error_code: int = NO_ERROR, message: str = "") -> None:
+        """Take no more streams; without an error those that are open go on to their end."""
+        if self.state is CLOSED:
+            return
+        last = 0 if self.client else self.last_stream
+        numbers = (last << 32 | error_code).to_bytes(8, "big")
+        self.sender.frame(GOAWAY, 0, 0, numbers + message.encode())
+        if error_code or self.state in (PREFACE_DUE, SETTINGS_DUE):
+            self.state = CLOSED
+            for stream in list(self.streams.values()):
+                self.forget(stream)
+        else:
+            self.state = CLOSING
+
+
+class Http2Connection(Http2Machine):
+    """One side of a connection: receive gives events, the other verbs write to take_output.
+
+    A broken rule of a stream becomes a Reset, one of the connection a GoAway: then closed is
+    True; write what take_output gives and close. Nothing is raised for what a peer sends. What
+    is sent on a stream that is gone is dropped: the caller has its Reset or will get it.
+    """
+
+    def __init__(self, client: bool, scheme: str = "http") -> None:
+        super().__init__(client)
+        self._scheme = scheme
+
+    @property
+    def closed(self) -> bool:
+        """Nothing more will come or go: write what take_output gives, then close."""
+        return self.state is CLOSED or (self.state is CLOSING and not self.streams)
+
+    @property
+    def has_room(self) -> bool:
+        """A client may send a request now."""
+        room = len(self.streams) < self.sender.settings[MAX_CONCURRENT_STREAMS]
+        return room and self.state in (SETTINGS_DUE, OPEN) and self.last_stream < WINDOW_MAX - 2
+
+    @property
+    def queued_bytes(self) -> int:
+        """All that waits for windows; stop producing past HTTP2_QUEUE_BYTES."""
+        return self.sender.queued_bytes
+
+    def queued(self, number: int) -> int:
+        """Give the bytes of one stream that wait; WindowOpen comes when none is left."""
+        return self.streams[number].queued_bytes if number in self.streams else 0
+
+    def stalled(self, now_s: float) -> list[int]:
+        """Give the streams on which the peer took next to nothing for WRITE_STALL_S.
+
+        Call it every few seconds: a stream's time runs from the first call that finds it waiting.
+        """
+        found = []
+        for stream in self.sender.blocked.values():
+            if stream.stalled_at is None:
+                stream.stalled_at = now_s
+            elif now_s - stream.stalled_at > WRITE_STALL_S:
+                found.append(stream.id)
+        return found
+
+    def take_output(self) -> bytes:
+        """Give all that is to be written now."""
+        output, self.sender.output = self.sender.output, []
+        return b"".join(output)
+
+    def request(
+        self, method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes = b"",
+        end: bool = True,
+    ) -> int:  # fmt: skip
+        """Send a request, has_room provided; give the number of its stream.
+
+        headers  hold host, which becomes the authority
+        end      False: data and trailers follow
+        """
+        number = self.last_stream = self.last_stream + 2
+        stream = Http2Stream(number, self.sender.settings[INITIAL_WINDOW_SIZE])
+        stream.move(SEND)
+        stream.bodiless = method == "HEAD"
+        self.streams[number] = stream
+        fields = dict(headers)
+        host = fields.pop("host", "")
+        pseudo = ((":method", method), (":scheme", self._scheme), (":authority", host))
+        head = [*pseudo, (":path", target), *fields.items()]
+        self._send(stream, head, body, end)
+        return number
+
+    def start(
+        self, number: int, status: int, headers: Iterable[tuple[str, str]], end: bool = False
+    ) -> None:
+        """Send the head of an answer, final or interim (1xx)."""
+        stream = self.streams.get(number)
+        if stream is not None:
+            self._send(stream, [(":status", str(status)), *headers], b"", end)
+
+    def respond(
+        self, number: int, status: int, headers: Iterable[tuple[str, str]], body: bytes = b""
+    ) -> None:
+        """Send a whole answer; Content-Length is added."""
+        stream = self.streams.get(number)
+        if stream is not None:
+            head = [(":status", str(status)), *headers]
+            if status != 204:
+                head.append(("content-length", str(len(body))))
+            silent = stream.bodiless or status in (204, 304)
+            self._send(stream, head, b"" if silent else body, True)
+
+    def _send(self, stream: Http2Stream, head: Headers, body: bytes, end: bool) -> None:
+        stream.move(SEND)
+        if end and not body:
+            self.sender.fields(stream.id, head, END_STREAM)
+            stream.move(SEND_END)
+            self.settle(stream)
+        else:
+            self.sender.fields(stream.id, head)
+            self.data(stream.id, body, end)
+
+    def data(self, number: int, chunk: bytes, end: bool = False) -> None:
+        """Send a piece of a body, the last with end."""
+        stream = self.streams.get(number)
+        if stream is None:
+            return
+        if end:
+            stream.finish = []
+        if chunk and (self.client or not stream.bodiless):
+            self.sender.data(stream, chunk)
+        if end:
+            self.sender.end(stream)
+            self.settle(stream)
+
+    def trailers(self, number: int, fields: Headers) -> None:
+        """End a message with trailers."""
+        stream = self.streams.get(number)
+        if stream is not None:
+            stream.finish = fields
+            self.sender.end(stream)
+            self.settle(stream)
+
+    def reset(self, number: int, error_code: int = CANCEL) -> None:
+        """Give a stream up."""
+        stream = self.streams.get(number)
+        if stream is not None:
+            self.forget(stream)
+            self.write_reset(number, error_code)
+
+    def hold(self, number: int, held: bool) -> None:
+        """Stop or go on letting the peer send more of a body: at most a window is under way."""
+        stream = self.streams.get(number)
+        if stream is not None:
+            stream.held = held
+            _allow(self, stream, 0)
+
+
+def _unpad(flags: int, payload: bytes) -> bytes:
+    if not flags & PADDED:
+        return payload
+    if not payload or payload[0] >= len(payload):
+        raise Http2Error(PROTOCOL_ERROR, "padding longer than its frame")
+    return payload[1 : len(payload) - payload[0]]
+
+
+def _allow(machine: Http2Machine, stream: Http2Stream, size: int, ends: int = 0) -> None:
+    """Count octets of a body, and let the peer send as many again unless the stream is held."""
+    stream.received += size
+    if stream.received > HTTP2_WINDOW_BYTES:
+        raise Http2Error(FLOW_CONTROL_ERROR, "more DATA than the window of the stream", stream.id)
+    if stream.received >= HTTP2_WINDOW_BYTES // 2 and not stream.held and not ends:
+        machine.sender.number(WINDOW_UPDATE, stream.id, stream.received)
+        stream.received = 0
+
+
+def _receive_data(machine: Http2Machine, flags: int, number: int, payload: bytes) -> None:
+    machine.allow(len(payload))
+    stream = machine.find(number)
+    if stream is None:
+        machine.refuse(number)
+        return
+    stream.move(RECEIVE)
+    if not stream.has_head:
+        raise Http2Error(PROTOCOL_ERROR, "DATA before HEADERS", number)
+    data = _unpad(flags, payload)
+    if data:
+        if 0 <= stream.length_left < len(data):
+            raise Http2Error(PROTOCOL_ERROR, "the body is longer than it should be", number)
+        if stream.length_left > 0:
+            stream.length_left -= len(data)
+        machine.events.append(Data(data, number))
+    elif not flags & END_STREAM:
+        machine.spend()
+    _allow(machine, stream, len(payload), flags & END_STREAM)
+    if flags & END_STREAM:
+        machine.end_received(stream, {})
+
+
+def _receive_headers(machine: Http2Machine, flags: int, number: int, payload: bytes) -> None:
+    block = _unpad(flags, payload)
+    if flags & HAS_PRIORITY:
+        if len(block) < 5:
+            raise Http2Error(FRAME_SIZE_ERROR, "HEADERS too short for their priority")
+        block = block[5:]
+    if flags & END_HEADERS:
+        _receive_head(machine, number, flags & END_STREAM, machine.heads.read(block))
+    else:
+        machine.heads.begin(number, flags & END_STREAM, block)
+
+
+def _receive_continuation(machine: Http2Machine, flags: int, number: int, payload: bytes) -> None:
+    heads = machine.heads
+    if not heads.pending:
+        raise Http2Error(PROTOCOL_ERROR, "CONTINUATION without HEADERS")
+    heads.add(payload)
+    if flags & END_HEADERS:
+        _receive_head(machine, number, heads.ends, heads.finish())
+
+
+def _receive_head(machine: Http2Machine, number: int, ends: int, head: Head) -> None:
+    if number > machine.last_stream and not machine.client:
+        _receive_request(machine, number, ends, head)
+        return
+    stream = machine.find(number)
+    if stream is None:
+        machine.spend()
+        machine.refuse(number)
+        return
+    if head.fault:
+        raise Http2Error(PROTOCOL_ERROR, head.fault, number)
+    stream.move(RECEIVE)
+    if not stream.has_head:
+        _receive_response(machine, stream, ends, head)
+    elif head.pseudo or not ends:
+        raise Http2Error(PROTOCOL_ERROR, "a second head, or trailers that end nothing", number)
+    else:
+        machine.end_received(stream, head.fields)
+
+
+def _receive_request(machine: Http2Machine, number: int, ends: int, head: Head) -> None:
+    if not number & 1:
+        raise Http2Error(PROTOCOL_ERROR, "a client's stream has an even number")
+    machine.last_stream = number
+    if machine.state is not OPEN or len(machine.streams) >= HTTP2_STREAMS:
+        raise Http2Error(REFUSED_STREAM, "no more streams", number)
+    length = int(head.fields.get("content-length", -1))
+    if not head.pseudo or (ends and length > 0):
+        fault = head.fault or "a request without pseudo-fields, or without its body"
+        raise Http2Error(PROTOCOL_ERROR, fault, number)
+    stream = Http2Stream(number, machine.sender.settings[INITIAL_WINDOW_SIZE])
+    stream.move(RECEIVE)
+    method, target = head.pseudo[":method"], head.pseudo[":path"]
+    stream.has_head, stream.length_left, stream.bodiless = True, length, method == "HEAD"
+    machine.streams[number] = stream
+    machine.events.append(Request(method, target, dict(head.fields), number, True))
+    if ends:
+        machine.end_received(stream, {})
+
+
+def _receive_response(machine: Http2Machine, stream: Http2Stream, ends: int, head: Head) -> None:
+    status = int(head.pseudo.get(":status", 0))
+    if not status or (status < 200 and ends):
+        raise Http2Error(PROTOCOL_ERROR, "an answer without its final head", stream.id)
+    if status < 200:
+        machine.spend()
+        return
+    stream.has_head = True
+    if not stream.bodiless and status not in (204, 304):
+        stream.length_left = int(head.fields.get("content-length", -1))
+    machine.events.append(Response(status, dict(head.fields), stream.id))
+    if ends:
+        machine.end_received(stream, {})
+
+
+def _receive_nothing(machine: Http2Machine, flags: int, number: int, payload: bytes) -> None:
+    machine.spend()
+
+
+def _receive_reset(machine: Http2Machine, flags: int, number: int, payload: bytes) -> None:
+    stream = machine.find(number)
+    if stream is None:
+        machine.spend()
+        return
+    if not machine.client:
+        machine.floods.reset()
+    machine.events.append(Reset(number, int.from_bytes(payload, "big")))
+    machine.forget(stream)
+
+
+def _receive_settings(machine: Http2Machine, flags: int, number: int, payload: bytes) -> None:
+    machine.spend(1 + len(payload) // 6)
+    if len(payload) % 6 or (flags & ACK and payload):
+        raise Http2Error(FRAME_SIZE_ERROR, f"SETTINGS of {len(payload)} bytes")
+    if flags & ACK:
+        return
+    for at in range(0, len(payload), 6):
+        key = int.from_bytes(payload[at : at + 2], "big")
+        value = int.from_bytes(payload[at + 2 : at + 6], "big")
+        least, most, error_code = SETTING_RANGES.get(key, (0, value, NO_ERROR))
+        if not least <= value <= most or (key == ENABLE_PUSH and value and machine.client):
+            raise Http2Error(error_code, f"setting {key} cannot be {value}")
+        _apply_setting(machine, key, value)
+    machine.sender.frame(SETTINGS, ACK, 0)
+    machine.sender.pump(list(machine.sender.blocked.values()))
+
+
+def _apply_setting(machine: Http2Machine, key: int, value: int) -> None:
+    sender = machine.sender
+    if key == HEADER_TABLE_SIZE:
+        sender.encoder.set_limit(value)
+    elif key == INITIAL_WINDOW_SIZE:
+        change = value - sender.settings[INITIAL_WINDOW_SIZE]
+        for stream in machine.streams.values():
+            stream.window += change
+            if stream.window > WINDOW_MAX:
+                raise Http2Error(FLOW_CONTROL_ERROR, "SETTINGS make a window too large")
+    elif key == MAX_FRAME_SIZE:
+        value = min(value, HTTP2_SENT_FRAME_BYTES)
+    sender.settings[key] = value
+
+
+def _receive_push(machine: Http2Machine, flags: int, number: int, payload: bytes) -> None:
+    raise Http2Error(PROTOCOL_ERROR, "PUSH_PROMISE, which we do not allow")
+
+
+def _receive_ping(machine: Http2Machine, flags: int, number: int, payload: bytes) -> None:
+    machine.spend()
+    if not flags & ACK:
+        machine.sender.frame(PING, ACK, 0, payload)
+
+
+def _receive_goaway(machine: Http2Machine, flags: int, number: int, payload: bytes) -> None:
+    machine.spend()
+    last, error_code = int.from_bytes(payload[:4], "big"), int.from_bytes(payload[4:8], "big")
+    last &= WINDOW_MAX
+    machine.state = CLOSING
+    machine.events.append(GoAway(error_code, last, payload[8:].decode("ascii", "replace")))
+    if machine.client:
+        for stream in [stream for stream in machine.streams.values() if stream.id > last]:
+            machine.events.append(Reset(stream.id, REFUSED_STREAM))
+            machine.forget(stream)
+
+
+def _receive_window(machine: Http2Machine, flags: int, number: int, payload: bytes) -> None:
+    machine.spend()
+    increment = int.from_bytes(payload, "big") & WINDOW_MAX
+    stream = machine.find(number) if number else None
+    if number and stream is None:
+        return
+    target = machine.sender if stream is None else stream
+    if not increment:
+        raise Http2Error(PROTOCOL_ERROR, "WINDOW_UPDATE of nothing", number)
+    target.window += increment
+    if target.window > WINDOW_MAX:
+        raise Http2Error(FLOW_CONTROL_ERROR, "WINDOW_UPDATE past the largest window", number)
+    machine.sender.pump(list(machine.sender.blocked.values()) if stream is None else [stream])
+
+
+class FrameRule(NamedTuple):
+    """What a frame must look like, and who takes it."""
+
+    name: str
+    on_stream: bool | None  # None: on a stream or on the connection
+    least: int  # octets of payload
+    most: int
+    receive: Callable[[Http2Machine, int, int, bytes], None]
+
+
+FRAMES = {
+    DATA: FrameRule("DATA", True, 0, HTTP2_FRAME_BYTES, _receive_data),
+    HEADERS: FrameRule("HEADERS", True, 0, HTTP2_FRAME_BYTES, _receive_headers),
+    PRIORITY: FrameRule("PRIORITY", True, 5, 5, _receive_nothing),
+    RST_STREAM: FrameRule("RST_STREAM", True, 4, 4, _receive_reset),
+    SETTINGS: FrameRule("SETTINGS", False, 0, HTTP2_FRAME_BYTES, _receive_settings),
+    PUSH_PROMISE: FrameRule("PUSH_PROMISE", True, 4, HTTP2_FRAME_BYTES, _receive_push),
+    PING: FrameRule("PING", False, 8, 8, _receive_ping),
+    GOAWAY: FrameRule("GOAWAY", False, 8, HTTP2_FRAME_BYTES, _receive_goaway),
+    WINDOW_UPDATE: FrameRule("WINDOW_UPDATE", None, 4, 4, _receive_window),
+    CONTINUATION: FrameRule("CONTINUATION", True, 0, HTTP2_FRAME_BYTES, _receive_continuation),
+}
 
 
 # ============================================================================
