@@ -71,6 +71,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 if TYPE_CHECKING:
     import asyncio
     import base64
+    import binascii
     import ssl
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Union
@@ -89,7 +90,7 @@ else:
             module = globals()[self._name] = __import__(self._name)
             return getattr(module, name)
 
-    asyncio, base64, ssl = map(Late, ("asyncio", "base64", "ssl"))
+    asyncio, base64, binascii, ssl = map(Late, ("asyncio", "base64", "binascii", "ssl"))
 
 __all__ = [
     "A2AError",
@@ -159,6 +160,8 @@ HTTP2_RESETS = 100  # streams that end early (rapid reset, CVE-2023-44487)
 
 # JSON. Depth 64 is far beyond real messages and far below Python's recursion limit.
 JSON_DEPTH = 64
+JSON_CONTAINERS = 250_000  # objects and lists in one text; each costs 64 to 232 bytes of memory
+NUMBER_CHARS = 300  # a double ends at 309 digits; int() of millions would take minutes
 VIOLATIONS = 20  # field errors reported for one request; more help nobody
 
 # Tasks.
@@ -700,7 +703,554 @@ def text_of(value: Object) -> str:
 # ============================================================================
 # 4  JSON codec
 # ============================================================================
-# (to come)
+# Bytes to values (RFC 8259) and values to canonical messages of SCHEMA (ProtoJSON), both ways.
+# A canonical message is what protobuf would carry, so all transports give the same dict: camelCase
+# keys, enum names, UTC timestamps, null and empty fields without presence left out, unknown fields
+# dropped. A server reads strictly and names every violation; a client reads leniently and fills a
+# required field that the peer forgot with its default, so that nothing behind it needs to ask.
+# Rule: in what a client sends, a required field that is empty is missing (A2A section 5.7); in
+# what a server answers it is a value (cards have `skills: []`, the last page has no next token).
+
+if TYPE_CHECKING:
+    Where = Any  # (where the parent stands, key or index), None at the top
+    Reader = Callable[[Json, Where, "_Reading"], Json]
+
+
+def _read_object(pairs: list[tuple[str, Json]]) -> Object:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise JsonError("Not valid JSON: an object has the same key twice")
+    return value
+
+
+def _read_int(text: str) -> int:
+    if len(text) > NUMBER_CHARS:
+        raise JsonError("Not valid JSON: a number is too large")
+    return int(text)
+
+
+def _read_float(text: str) -> float:
+    """Read 1.0 as 1: a Struct holds doubles, and over gRPC the two are the same."""
+    value = float(text)
+    if value.is_integer() and -(2**53) < value < 2**53:
+        return int(value)
+    if value - value != 0:  # infinite
+        raise JsonError("Not valid JSON: a number is too large")
+    return value
+
+
+def _refuse_constant(text: str) -> Json:
+    raise JsonError(f"Not valid JSON: {text} is not a JSON value")
+
+
+# Python calls the hooks below for objects and numbers alone; texts, most of a message, stay in C.
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_read_object,
+    parse_int=_read_int,
+    parse_float=_read_float,
+    parse_constant=_refuse_constant,
+)
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")
+)
+
+_SQUARE = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS = bytes(set(range(256)) - set(b'[]{}"'))
+
+
+def _check_nesting(data: bytes, depth: int) -> None:
+    """Refuse what nests deeper than depth or has too many objects and lists; cheaper than reading.
+
+    What stands between quotes goes, whereby two quotes side by side change nothing; then each pass
+    takes away the innermost pairs. Brackets that do not match are left for the decoder to report.
+    """
+    if b"\\" in data:
+        data = data.replace(rb"\\", b"").replace(rb"\"", b"")
+    bare = data.translate(_SQUARE, _NO_BRACKETS).replace(b'""', b"")
+    bare = b"".join(bare.split(b'"')[::2])
+    if len(bare) > 2 * JSON_CONTAINERS:
+        raise JsonError(f"Too much JSON: more than {JSON_CONTAINERS} objects and lists")
+    for _ in range(depth):
+        bare = bare.replace(b"[]", b"")
+    if b"[]" in bare:
+        raise JsonError(f"Too much JSON: nested deeper than {depth}")
+
+
+def read_json(data: bytes, depth: int = JSON_DEPTH) -> Json:
+    """Read one JSON text.
+
+    Raises  JsonError: not UTF-8, not JSON, a key given twice, NaN, 1e400, or nested too deep
+    Source  RFC 8259
+    """
+    if data.count(b"[") + data.count(b"{") > depth:
+        _check_nesting(data, depth)
+    try:
+        text = data.decode().strip(" \t\r\n")
+        value, end = _DECODER.raw_decode(text)
+    except UnicodeDecodeError:
+        raise JsonError("Not valid JSON: not UTF-8") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}" if text else "nothing there"
+        raise JsonError(f"Not valid JSON: {where}") from None
+    except RecursionError:
+        raise JsonError("Too much JSON: nested too deep") from None
+    if end != len(text):
+        raise JsonError("Not valid JSON: something follows the value")
+    return value
+
+
+def write_json(value: Json) -> bytes:
+    """Write compact JSON in UTF-8; a lone surrogate, which UTF-8 cannot hold, becomes an escape.
+
+    Raises  UsageError: a value that JSON has no form for, such as NaN or a cycle
+    """
+    try:
+        return _ENCODER.encode(value).encode("utf-8", "backslashreplace")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"Not a JSON value: {error}") from None
+
+
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_STANDARD = bytes.maketrans(b"-_", b"+/")
+
+
+def _canonical_base64(text: str) -> str:
+    """Give base64 in the standard alphabet, padded, with no stray bits in the last character.
+
+    Raises  ValueError: any other character, or a length that no bytes have
+    """
+    try:
+        data = text.encode("ascii")
+    except UnicodeEncodeError:
+        raise ValueError("not base64") from None
+    rest = data.translate(None, _BASE64)
+    if not rest and not len(data) % 4:
+        return text
+    if rest.strip(b"-_="):
+        raise ValueError("not base64")
+    body = data.translate(_STANDARD).rstrip(b"=")
+    padding = data[len(body) :]
+    if b"=" in body or len(body) % 4 == 1 or padding not in (b"", b"=" * (-len(body) % 4)):
+        raise ValueError("not base64")
+    tail = len(body) // 4 * 4
+    last = binascii.a2b_base64(body[tail:] + b"=" * (-len(body) % 4))
+    return (body[:tail] + binascii.b2a_base64(last, newline=False)).decode()
+
+
+def decode_base64(text: str) -> bytes:
+    """Read base64 of either alphabet (RFC 4648), padded or not.
+
+    Raises  ValueError: any other character, or a length that no bytes have
+    """
+    return binascii.a2b_base64(_canonical_base64(text))
+
+
+def encode_base64(data: bytes) -> str:
+    """Write base64 in the standard alphabet, padded."""
+    return binascii.b2a_base64(data, newline=False).decode()
+
+
+_TIMESTAMP = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt]([01]\d|2[0-3]):([0-5]\d):([0-5]\d|60)(?:\.(\d{1,9}))?"
+    r"(?:[Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))",
+    re.ASCII,
+)  # RFC 3339 section 5.6
+_CANONICAL = re.compile(  # the usual form and day, so that nothing is to be done
+    r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3])(?::[0-5]\d){2}\.\d{3}Z",
+    re.ASCII,
+)
+FIRST_SECOND, LAST_SECOND = -62135596800, 253402300799  # the years 0001 to 9999
+
+
+def _days_from_date(year: int, month: int, day: int) -> int:
+    """Count the days from 1970-01-01; a year that starts in March has its odd day last."""
+    year -= month < 3
+    leap_days = year // 4 - year // 100 + year // 400
+    return 365 * year + leap_days + (153 * ((month + 9) % 12) + 2) // 5 + day - 719469
+
+
+def _date_from_days(days: int) -> tuple[int, int, int]:
+    days += 719468
+    year = (10000 * days + 14780) // 3652425
+    rest = days - (365 * year + year // 4 - year // 100 + year // 400)
+    if rest < 0:
+        year -= 1
+        rest = days - (365 * year + year // 4 - year // 100 + year // 400)
+    month = (100 * rest + 52) // 3060
+    return year + (month + 2) // 12, (month + 2) % 12 + 1, rest - (306 * month + 5) // 10 + 1
+
+
+def split_timestamp(text: str) -> tuple[int, int]:
+    """Give the seconds since 1970 and the nanoseconds of an RFC 3339 timestamp.
+
+    Raises  ValueError: another form, no such day, or outside the years 0001 to 9999
+    """
+    match = _TIMESTAMP.fullmatch(text)
+    if not match:
+        raise ValueError("not a timestamp")
+    year, month, day, hour, minute, second = map(int, match.groups()[:6])
+    fraction, sign, offset_hours, offset_minutes = match.groups()[6:]
+    days = _days_from_date(year, month, day)
+    seconds = days * 86400 + hour * 3600 + minute * 60 + second
+    if sign:
+        offset = int(offset_hours) * 3600 + int(offset_minutes) * 60
+        seconds += offset if sign == "-" else -offset
+    if _date_from_days(days) != (year, month, day) or not FIRST_SECOND <= seconds <= LAST_SECOND:
+        raise ValueError("not a timestamp")
+    return seconds, int((fraction or "").ljust(9, "0"))
+
+
+def join_timestamp(seconds: int, nanos: int) -> str:
+    """Write a timestamp in UTC with milliseconds, or with 6 or 9 digits where it is finer."""
+    days, rest = divmod(seconds, 86400)
+    year, month, day = _date_from_days(days)
+    fraction = f"{nanos:09}"
+    while len(fraction) > 3 and fraction.endswith("000"):
+        fraction = fraction[:-3]
+    hour, minute, second = rest // 3600, rest // 60 % 60, rest % 60
+    return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction}Z"
+
+
+def read_timestamp(text: str) -> str:
+    """Give the one canonical form of an RFC 3339 timestamp: UTC, `Z`, 3, 6 or 9 digits.
+
+    Raises  ValueError: not a timestamp (A2A section 5.6.1), or one without its zone
+    """
+    return text if _CANONICAL.fullmatch(text) else join_timestamp(*split_timestamp(text))
+
+
+class _Reading:
+    """One value being read: how strictly, and what was wrong with it so far."""
+
+    __slots__ = ("found", "lenient", "limit")
+
+    def __init__(self, lenient: bool, limit: float) -> None:
+        self.lenient = lenient
+        self.limit = limit
+        self.found: list[tuple[str, str]] = []
+
+    def add(self, where: Where, text: str) -> Json:
+        """Note a violation; give a stand-in, so that the field counts as set."""
+        path = ""
+        while where:
+            where, key = where
+            path = f"[{key}]{path}" if isinstance(key, int) else f".{key}{path}"
+        self.found.append((path.removeprefix("."), text))
+        if len(self.found) >= self.limit:
+            raise self.error()
+        return True
+
+    def error(self) -> A2AError:
+        """Give the error that says what was found."""
+        if self.lenient:
+            return PeerError("The answer cannot be used: " + ": ".join(filter(None, self.found[0])))
+        return invalid_params(self.found)
+
+
+def _reshaping(reshape: Callable[[Json], Json], read: Reader) -> Reader:
+    def read_old(item: Json, where: Where, reading: _Reading) -> Json:
+        return read(reshape(item) if reading.lenient else item, where, reading)
+
+    return read_old
+
+
+def _plain_reader(kind: type, text: str) -> Reader:
+    def read(item: Json, where: Where, reading: _Reading) -> Json:
+        return item if item.__class__ is kind else reading.add(where, text)
+
+    return read
+
+
+def _read_value(item: Json, where: Where, reading: _Reading) -> Json:
+    return item  # a google.protobuf.Value: any JSON, null included
+
+
+def _read_bytes(item: Json, where: Where, reading: _Reading) -> Json:
+    try:
+        return _canonical_base64(item)
+    except (ValueError, AttributeError):
+        return reading.add(where, "must be base64 text")
+
+
+def _read_timestamp(item: Json, where: Where, reading: _Reading) -> Json:
+    try:
+        return read_timestamp(item)
+    except (ValueError, TypeError):
+        return reading.add(where, "must be a timestamp such as 2026-03-01T10:00:00.000Z")
+
+
+def _int32_reader(low: int, high: int) -> Reader:
+    text = f"must be a whole number from {low} to {high}"
+
+    def read(item: Json, where: Where, reading: _Reading) -> Json:
+        if item.__class__ is str and re.fullmatch("-?[0-9]{1,10}", item):
+            item = int(item)  # ProtoJSON reads numbers in quotes; queries have nothing else
+        if item.__class__ is not int or not low <= item <= high:
+            return reading.add(where, text)
+        return item
+
+    return read
+
+
+def _enum_reader(names: tuple[str, ...]) -> Reader:
+    numbers = dict(enumerate(names))
+    text = "must be one of " + ", ".join(names[1:])
+    prefix = names[0][: -len("UNSPECIFIED")]
+
+    def read(item: Json, where: Where, reading: _Reading) -> Json:
+        if item in names:
+            name = item
+        elif reading.lenient and item.__class__ is str:  # 0.3 said "input-required" and "user"
+            old = prefix + item.upper().replace("-", "_")
+            name = old if old in names else item
+        elif item.__class__ is int:
+            name = numbers.get(item, item if reading.lenient else None)
+        else:
+            name = None
+        if name is None:
+            return reading.add(where, text)
+        return name if name != names[0] or reading.lenient else ""
+
+    return read
+
+
+def _list_reader(read_item: Reader) -> Reader:
+    def read(items: Json, where: Where, reading: _Reading) -> Json:
+        if items.__class__ is not list:
+            return reading.add(where, "must be a list")
+        return [read_item(item, (where, at), reading) for at, item in enumerate(items)]
+
+    return read
+
+
+def _map_reader(read_item: Reader) -> Reader:
+    def read(items: Json, where: Where, reading: _Reading) -> Json:
+        if items.__class__ is not dict:
+            return reading.add(where, "must be an object")
+        return {key: read_item(item, (where, key), reading) for key, item in items.items()}
+
+    return read
+
+
+_PLAIN: dict[str, type] = {"string": str, "bool": bool, "Struct": dict}
+_KIND_READERS: dict[str, Reader] = {
+    "string": _plain_reader(str, "must be a string"),
+    "bool": _plain_reader(bool, "must be true or false"),
+    "Struct": _plain_reader(dict, "must be an object"),
+    "Value": _read_value,
+    "bytes": _read_bytes,
+    "Timestamp": _read_timestamp,
+    "int32": _int32_reader(-(2**31), 2**31 - 1),
+    "TaskState": _enum_reader(TASK_STATES),
+    "Role": _enum_reader(ROLES),
+}
+_BOUNDS = {  # numbers that mean something in a request (A2A sections 3.1.4, 3.2.4)
+    "historyLength": _int32_reader(0, 2**31 - 1),
+    "pageSize": _int32_reader(1, PAGE_SIZE_MAX),
+}
+
+
+def _reader(kind: str) -> Reader:
+    """Give the reader of a kind; the ones of messages are made when first asked for."""
+    reader = _KIND_READERS.get(kind)
+    if reader is None:
+        reader = _MessageReader(kind).read
+        reader = _KIND_READERS[kind] = (
+            _reshaping(_RESHAPE[kind], reader) if kind in _RESHAPE else reader
+        )
+    return reader
+
+
+def _sent_by_clients() -> frozenset[str]:
+    names: set[str] = set()
+    todo = [operation.request for operation in OPERATIONS.values()]
+    while todo:
+        name = todo.pop()
+        if name in MESSAGES and name not in names:
+            names.add(name)
+            todo += [field.kind for field in MESSAGES[name]]
+    return frozenset(names)
+
+
+SENT_BY_CLIENTS = _sent_by_clients()
+
+
+def snake_case(name: str) -> str:
+    """Give the name that a field has in a2a.proto; ProtoJSON readers take both."""
+    return re.sub("[A-Z]", lambda capital: "_" + capital[0].lower(), name)
+
+
+# Names that the prose of the specification or version 0.3 used (read, never written).
+_OLD_NAMES = {
+    "SendMessageConfiguration": {"pushNotificationConfig": "taskPushNotificationConfig"},
+    "AgentCard": {"security": "securityRequirements"},
+    "AgentSkill": {"security": "securityRequirements"},
+    "APIKeySecurityScheme": {"in": "location"},
+}
+_OLD_SCHEMES = {
+    "apiKey": "apiKeySecurityScheme",
+    "http": "httpAuthSecurityScheme",
+    "oauth2": "oauth2SecurityScheme",
+    "openIdConnect": "openIdConnectSecurityScheme",
+    "mutualTLS": "mtlsSecurityScheme",
+}
+
+
+def _reshape_requirement(value: Json) -> Json:
+    """Version 0.3 had {"oauth": ["read"]} for {"schemes": {"oauth": {"list": ["read"]}}}."""
+    old = isinstance(value, dict) and value and "schemes" not in value
+    return {"schemes": value} if old else value
+
+
+def _reshape_list(value: Json) -> Json:
+    return {"list": value} if isinstance(value, list) else value
+
+
+def _reshape_scheme(value: Json) -> Json:
+    """Version 0.3 had {"type": "http", ...} for {"httpAuthSecurityScheme": {...}}."""
+    kind = value.get("type") if isinstance(value, dict) else None
+    return {_OLD_SCHEMES[kind]: value} if kind in _OLD_SCHEMES else value
+
+
+_RESHAPE: dict[str, Callable[[Json], Json]] = {
+    "SecurityRequirement": _reshape_requirement,
+    "StringList": _reshape_list,
+    "SecurityScheme": _reshape_scheme,
+}
+_VITAL = {"Task": "id"}  # without it an answer cannot be used, however lenient we are
+_ANSWERS = ("SendMessageResponse", "StreamResponse")
+
+
+class _MessageReader:
+    """Reads one message of SCHEMA: its fields as one look-up each, its rules checked after."""
+
+    __slots__ = ("fields", "name", "oneof", "required")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.fields: dict[str, tuple[str, type | None, bool, Reader]] = {}
+        self.required = [field for field in MESSAGES[name] if field.required]
+        self.oneof = [field.name for field in MESSAGES[name] if field.oneof]
+        for field in MESSAGES[name]:
+            row = self._row(field)
+            self.fields[field.name] = self.fields[snake_case(field.name)] = row
+        for old, new in _OLD_NAMES.get(name, {}).items():
+            self.fields[old] = self.fields[new]
+
+    def _row(self, field: Field) -> tuple[str, type | None, bool, Reader]:
+        """Give (name, type taken as it is, whether an empty value is one, reader of the rest)."""
+        single = not (field.repeated or field.mapped)
+        asked = self.name in SENT_BY_CLIENTS
+        read = _BOUNDS.get(field.name) if asked else None
+        read = read or _reader(field.kind)
+        if not single:
+            read = _list_reader(read) if field.repeated else _map_reader(read)
+        keep = field.required and not asked
+        if single:
+            message = field.kind in MESSAGES or field.kind == "Struct"
+            keep = keep or field.presence or field.oneof or message
+        return field.name, _PLAIN.get(field.kind) if single else None, keep, read
+
+    def read(self, value: Json, where: Where, reading: _Reading) -> Json:
+        if value.__class__ is not dict:
+            return reading.add(where, "must be an object")
+        out: Object = {}
+        look_up = self.fields.get
+        for key, item in value.items():
+            row = look_up(key)
+            if row is None:
+                continue  # A2A section 5.7: unrecognized fields are ignored
+            name, plain, keep, read = row
+            if item.__class__ is not plain:
+                if item is None and read is not _read_value:
+                    continue  # null is unset, but in a Value it is a value
+                item = read(item, (where, name), reading)
+            if item or keep:
+                out[name] = item
+        for field in self.required:
+            if field.name not in out:
+                self._miss(field, out, where, reading)
+        if self.oneof:
+            self._check_oneof(out, where, reading)
+        return out
+
+    def _miss(self, field: Field, out: Object, where: Where, reading: _Reading) -> None:
+        """Report a required field that is not there or, lenient, set it to its default."""
+        if not reading.lenient or _VITAL.get(self.name) == field.name:
+            text = "must have at least one element" if field.repeated else "is required"
+            reading.add((where, field.name), text)
+        elif field.repeated:
+            out[field.name] = []
+        elif field.kind in ENUMS:
+            out[field.name] = ENUMS[field.kind][0]
+        elif field.mapped or field.kind in MESSAGES:
+            out[field.name] = self.fields[field.name][3]({}, (where, field.name), reading)
+        else:
+            out[field.name] = 0 if field.kind == "int32" else ""
+
+    def _check_oneof(self, out: Object, where: Where, reading: _Reading) -> None:
+        count = 0
+        for name in self.oneof:
+            if name in out:
+                count += 1
+        if count != 1 and (not reading.lenient or (not count and self.name in _ANSWERS)):
+            reading.add(where, "must have exactly one of " + ", ".join(self.oneof))
+
+
+def read_message(name: str, value: Json, *, lenient: bool = False) -> Object:
+    """Read a message of SCHEMA from its JSON into a new, canonical dict.
+
+    lenient  for a client that reads a peer: enum values it does not know are kept, required
+             fields that are missing get their default, shapes of version 0.3 are understood
+    Raises   InvalidParamsError with every violation; lenient: PeerError when it cannot be used
+    """
+    reading = _Reading(lenient, 1 if lenient else VIOLATIONS)
+    message: Object = _reader(name)(value, None, reading)
+    if reading.found:
+        raise reading.error()
+    return message
+
+
+def violations(name: str, value: Json) -> list[tuple[str, str]]:
+    """Give all that is wrong with a message's JSON, as pairs of path and text."""
+    reading = _Reading(False, float("inf"))
+    _reader(name)(value, None, reading)
+    return reading.found
+
+
+def _query_value(kind: str, text: str) -> Json:
+    if kind == "bool":
+        return {"true": True, "false": False}.get(text, text)
+    if kind == "Timestamp":
+        return text.replace(" ", "+")  # an offset's + that was not percent-encoded
+    return int(text) if kind in ENUMS and re.fullmatch("[0-9]{1,9}", text) else text
+
+
+def read_query(name: str, query: str) -> Object:
+    """Read query parameters as the JSON of a message, for read_message to check.
+
+    Unknown ones are ignored, a blank one is unset, and a list repeats or has commas.
+    Raises  InvalidParamsError: a parameter given twice that is no list, or not UTF-8
+    Source  A2A section 11.5
+    """
+    fields = {field.name: field for field in MESSAGES[name]}
+    fields.update({snake_case(field.name): field for field in MESSAGES[name]})
+    out: Object = {}
+    try:
+        pairs = parse_qsl(query, errors="strict")
+    except ValueError:
+        raise invalid_params([("", "the query is not percent-encoded UTF-8")]) from None
+    for key, text in pairs:
+        field = fields.get(key)
+        if field is None:
+            continue
+        if field.repeated:
+            out.setdefault(field.name, []).extend(text.split(","))
+        elif field.name in out:
+            raise invalid_params([(field.name, "must be given once")])
+        else:
+            out[field.name] = _query_value(field.kind, text)
+    return out
 
 
 # ============================================================================
@@ -2671,7 +3221,180 @@ FRAMES = {
 # ============================================================================
 # 13  Tasks
 # ============================================================================
-# (to come)
+# The life of a task as a pure function of its events: what a server stores, what a client folds.
+# Rule: the first terminal state wins, for good; artifacts are known by their id alone.
+
+ENDED = "the task has already ended"
+NEVER_STARTED = "a chunk came for an artifact that was never started"
+
+
+def new_task(task_id: str, context_id: str, message: Object, timestamp: str) -> Object:
+    """Make a task as it first appears: SUBMITTED, its history the message that asked for it."""
+    status = {"state": SUBMITTED, "timestamp": timestamp}
+    return {"id": task_id, "contextId": context_id, "status": status, "history": [message]}
+
+
+def status_update(task_id: str, context_id: str, status: Object) -> Object:
+    """Make the event of a new status: {"state", "timestamp" and perhaps "message"}."""
+    update = {"taskId": task_id, "contextId": context_id, "status": status}
+    return {"statusUpdate": update}
+
+
+def artifact_update(
+    task_id: str, context_id: str, artifact: Object, *, append: bool = False, last: bool = False
+) -> Object:
+    """Make the event of a new artifact, or with append of a chunk for one that was started."""
+    update: Object = {"taskId": task_id, "contextId": context_id, "artifact": artifact}
+    if append:
+        update["append"] = True
+    if last:
+        update["lastChunk"] = True
+    return {"artifactUpdate": update}
+
+
+def is_terminal(task: Object) -> bool:
+    """Say whether the task has ended for good."""
+    return task["status"]["state"] in TERMINAL_STATES
+
+
+def is_settled(task: Object) -> bool:
+    """Say whether a waiting caller stops waiting: the task has ended or needs something."""
+    return task["status"]["state"] in SETTLED_STATES
+
+
+def snapshot(task: Object, history_length: int | None = None, artifacts: bool = True) -> Object:
+    """Give the task as a caller sees it: a new dict over the same values, to be written at once.
+
+    history_length  None: all messages; 0: no `history` at all; n: the last n
+    artifacts       False leaves `artifacts` out
+    Source          A2A sections 3.2.4 and 3.1.4
+    """
+    seen = dict(task)
+    if history_length is not None:
+        kept = task.get("history", [])[-history_length:] if history_length > 0 else []
+        seen["history"] = kept
+        if not kept:
+            del seen["history"]
+    if not artifacts:
+        seen.pop("artifacts", None)
+    return seen
+
+
+def apply(task: Object, event: Object, lenient: bool = False) -> str:
+    """Change the task by one event; give "", or a note on an event that did not fit.
+
+    event    a StreamResponse; `message` is one from the caller that joins the history
+    lenient  a client folding what a peer sent: `task` may still be {}, an artifact may come
+             late, and a chunk of an unknown artifact starts it (ART-01)
+    Gives    ENDED: the event came too late and changed nothing; NEVER_STARTED: it was kept
+    Raises   InvalidAgentResponseError: a chunk of an unknown artifact, unless lenient
+    """
+    if "statusUpdate" in event:
+        return _apply_status(task, event["statusUpdate"])
+    if "artifactUpdate" in event:
+        return _apply_artifact(task, event["artifactUpdate"], lenient)
+    if "task" in event:
+        return _apply_snapshot(task, event["task"])
+    _remember_status(task)  # the question stands before its answer
+    task.setdefault("history", []).append(event["message"])
+    return ""
+
+
+def _apply_status(task: Object, update: Object) -> str:
+    status = task.get("status")
+    if status is None:  # a stream that begins without its task (SSE-21)
+        task.update(id=update.get("taskId", ""), contextId=update.get("contextId", ""))
+    elif status["state"] in TERMINAL_STATES:
+        return ENDED
+    else:
+        _remember_status(task)
+    task["status"] = update["status"]
+    return ""
+
+
+def _remember_status(task: Object) -> None:
+    """Move on the status's message to the history; some peers have put it there already."""
+    message = task["status"].get("message")
+    if message:
+        history = task.setdefault("history", [])
+        message_id = message.get("messageId")
+        if all(known.get("messageId") != message_id for known in history[-3:]):
+            history.append(message)
+
+
+def _apply_snapshot(task: Object, shown: Object) -> str:
+    if "status" in task and is_terminal(task) and not is_terminal(shown):
+        return ENDED
+    task.clear()
+    task.update(shown)
+    if "history" in task:
+        task["history"] = list(task["history"])
+    if "artifacts" in task:
+        task["artifacts"] = [_copy_artifact(artifact) for artifact in task["artifacts"]]
+    return ""
+
+
+def _apply_artifact(task: Object, update: Object, lenient: bool) -> str:
+    if "status" not in task:
+        task.update(id=update.get("taskId", ""), contextId=update.get("contextId", ""))
+        task["status"] = {"state": WORKING}
+    elif is_terminal(task) and not lenient:
+        return ENDED
+    artifact, append = update["artifact"], update.get("append", False)
+    artifacts = task.setdefault("artifacts", [])
+    at = _find_artifact(artifacts, artifact.get("artifactId", ""))
+    if append and at >= 0:
+        _append_artifact(artifacts[at], artifact)
+        return ""
+    if append and not lenient:
+        raise InvalidAgentResponseError(NEVER_STARTED)
+    if at >= 0:
+        artifacts[at] = _copy_artifact(artifact)
+    else:
+        artifacts.append(_copy_artifact(artifact))
+    return NEVER_STARTED if append else ""
+
+
+def _find_artifact(artifacts: list[Object], artifact_id: str) -> int:
+    """Give the index of an artifact, or -1; chunks nearly always belong to the last one."""
+    for at in range(len(artifacts) - 1, -1, -1):
+        if artifacts[at].get("artifactId") == artifact_id:
+            return at
+    return -1
+
+
+def _copy_artifact(artifact: Object) -> Object:
+    """Copy what chunks may change later: the event itself may still be in somebody's hands."""
+    return {**artifact, "parts": [dict(part) for part in artifact.get("parts", ())]}
+
+
+def _append_artifact(artifact: Object, chunk: Object) -> None:
+    """Add a chunk's parts; text goes on in the text before it, as it was cut anywhere (ART-03)."""
+    have, more = artifact["parts"], chunk.get("parts", ())
+    if have and more and _goes_on(have[-1], more[0]):
+        _append_text(have[-1], more[0]["text"])
+        more = more[1:]
+    have.extend(map(dict, more))
+    for key in ("name", "description"):
+        if chunk.get(key):
+            artifact[key] = chunk[key]
+    if chunk.get("metadata"):
+        artifact["metadata"] = {**artifact.get("metadata", {}), **chunk["metadata"]}
+
+
+def _goes_on(part: Object, following: Object) -> bool:
+    """Say whether two parts are one text: both text, alike in everything else."""
+    if "text" not in part or "text" not in following:
+        return False
+    return {**part, "text": ""} == {**following, "text": ""}
+
+
+def _append_text(part: Object, more: str) -> None:
+    # Out of the dict, the string has one owner: CPython then grows it in place, and a long
+    # answer in small pieces costs no square of its length. It needs one statement a line.
+    text = part.pop("text")
+    text += more
+    part["text"] = text
 
 
 # ============================================================================
