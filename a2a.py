@@ -72,8 +72,22 @@ if TYPE_CHECKING:
     import asyncio
     import base64
     import binascii
+    import contextlib
+    import errno
+    import hashlib
+    import signal
+    import socket
     import ssl
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+    import threading
+    from collections.abc import (
+        AsyncIterator,
+        Callable,
+        Coroutine,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
     from typing import Union
 
     Event = Union["Request", "Response", "Data", "End"]
@@ -90,7 +104,11 @@ else:
             module = globals()[self._name] = __import__(self._name)
             return getattr(module, name)
 
-    asyncio, base64, binascii, ssl = map(Late, ("asyncio", "base64", "binascii", "ssl"))
+    asyncio, base64, binascii, contextlib = map(
+        Late, ("asyncio", "base64", "binascii", "contextlib")
+    )
+    errno, hashlib, signal, socket = map(Late, ("errno", "hashlib", "signal", "socket"))
+    ssl, threading = map(Late, ("ssl", "threading"))
 
 __all__ = [
     "A2AError",
@@ -133,9 +151,19 @@ CLIENT_BODY_BYTES = 128 * 1024 * 1024  # a whole answer or stream
 CLIENT_EVENT_BYTES = 44 * 1024 * 1024  # one event: 32 MiB of file in base64
 HEADER_DEADLINE_S = 10.0  # a head that drips longer is an attack (slowloris)
 BODY_STALL_S = 30.0  # no byte of a body for so long: the sender is gone
+BODY_BYTES_A_SECOND = 512  # slower on average, after BODY_STALL_S, is an attack or as good as one
 WRITE_STALL_S = 30.0  # a reader that takes nothing for so long is dropped
 KEEP_ALIVE_S = 60.0  # an idle connection is closed
+HALF_CLOSED_S = 10.0  # who has closed its side gets an answer within this or never
+LINGER_S = 2.0  # a refused peer may send so much longer before the connection is cut
+LINGER_BYTES = 1024 * 1024  # and so much more: a reset before that could overtake the refusal
+HELD_BYTES = 64 * 1024  # of a body or of the next request that nobody has asked for yet
+PIPELINED_REQUESTS = 16  # answered in a row before other connections get their turn
+SWEEP_S = 1.0  # how often a server looks at the deadlines of its connections
 CONNECTIONS = 1000  # open at once; each costs a file descriptor
+ACCEPT_BACKLOG = 128  # connections that the kernel holds while others are accepted
+SURPLUS_CONNECTIONS = 64  # beyond it that are told so; more are cut without a word
+SPARE_DESCRIPTORS = 64  # files that are no connections: children's pipes, logs, a database
 SSE_COMMENT_S = 15.0  # a comment this often keeps proxies from cutting a silent stream
 CONNECT_TIMEOUT_S = 10.0  # the client's; a host that does not answer by then will not
 IDLE_TIMEOUT_S = 120.0  # the client's; silence on a stream before it asks by itself
@@ -3400,7 +3428,745 @@ def _append_text(part: Object, more: str) -> None:
 # ============================================================================
 # 14  Wires
 # ============================================================================
-# (to come)
+# (to come: the client side)
+
+# --- server side
+#
+#     Listener      the sockets, the open connections, one sweep a second over their deadlines
+#       ServerWire  one connection: asyncio's transport, back-pressure, one deadline, the way out
+#         lane      how its bytes are read: Sniffing, then Http1Lane (or HTTP/2's), last Lingering
+#           Exchange  one request and its answer, given to the listener's handler
+
+NEVER = float("inf")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def http_date(seconds: float) -> str:
+    """Write a time as HTTP does: in English, whatever the locale (RFC 9110 section 5.6.7)."""
+    at = time.gmtime(seconds)
+    date = f"{WEEKDAYS[at.tm_wday]}, {at.tm_mday:02} {MONTHS[at.tm_mon - 1]} {at.tm_year:04}"
+    return f"{date} {at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} GMT"
+
+
+class Started:
+    """A coroutine whose first step was made by hand, in the shape of one that a task can run.
+
+    Most requests are answered within that step and so cost no task and no turn of the loop.
+    """
+
+    __slots__ = ("_awaited", "_coroutine", "_first")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, None], awaited: Any) -> None:
+        self._coroutine, self._awaited, self._first = coroutine, awaited, True
+
+    def send(self, value: Any) -> Any:
+        """Give what the first step awaited, after that go on."""
+        if self._first:
+            self._first, awaited, self._awaited = False, self._awaited, None
+            return awaited
+        return self._coroutine.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Raise an error where the coroutine waits."""
+        self._first = False
+        return self._coroutine.throw(*error)
+
+    def close(self) -> None:
+        """End the coroutine where it waits."""
+        self._coroutine.close()
+
+    def __await__(self) -> Any:
+        """Be a coroutine in the eyes of asyncio, which never calls this."""
+        raise NotImplementedError
+
+
+class Exchange:
+    """One request of a peer and the answer to it.
+
+    request      its head
+    closed       the peer is gone, or was refused: nobody reads what is still written
+    heartbeat    what is written into a started answer that was silent for SSE_COMMENT_S
+    A handler takes the body or leaves it, then calls respond, or start, write and end. Its first
+    step runs outside any task: until it has waited once, asyncio.current_task() is None.
+    """
+
+    __slots__ = (
+        "_body",
+        "_lane",
+        "_limit",
+        "_task",
+        "_waiter",
+        "closed",
+        "complete",
+        "ended",
+        "heartbeat",
+        "request",
+        "spoke",
+        "started",
+    )  # fmt: skip
+
+    def __init__(self, lane: Http1Lane, request: Request) -> None:
+        self._lane, self.request = lane, request
+        self.closed = self.started = self.ended = self.complete = False
+        self.heartbeat = b""
+        self.spoke = 0.0
+        self._body: bytes | bytearray = b""
+        self._limit: float = NEVER
+        self._waiter: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    # For the handler.
+
+    @property
+    def peer(self) -> str:
+        """The address that the request came from."""
+        return self._lane.wire.address("peername")
+
+    @property
+    def local(self) -> str:
+        """The address that it came to."""
+        return self._lane.wire.address("sockname")
+
+    async def read_body(self, limit_bytes: float) -> bytes:
+        """Give the whole body of the request.
+
+        Raises       HttpError (413) as soon as it is known to be longer than limit_bytes
+        """
+        self._limit = limit_bytes
+        declared = int(self.request.headers.get("content-length", "0"))
+        if max(len(self._body), declared) > limit_bytes:
+            raise _too_long(limit_bytes)
+        if not self.complete:
+            self._waiter = asyncio.get_running_loop().create_future()
+            self._lane.want_body()
+            await self._waiter
+        body, self._body = bytes(self._body), b""
+        return body
+
+    def respond(self, status: int, headers: list[tuple[str, str]], body: bytes = b"") -> None:
+        """Write a whole answer; one before the request's body has come ends the connection."""
+        self.started = self.ended = True
+        self._lane.respond(self, status, headers, body)
+
+    def start(self, status: int, headers: list[tuple[str, str]]) -> None:
+        """Write the head of an answer whose body comes by write() and ends with end()."""
+        self.started = True
+        self._lane.start(self, status, headers)
+
+    def write(self, data: bytes) -> None:
+        """Write a piece of the answer's body; await drain() before the next."""
+        self._lane.write(self, data)
+
+    async def drain(self) -> None:
+        """Wait until the peer has taken enough of what was written."""
+        waiters = self._lane.wire.waiters
+        if waiters is not None:
+            waiter = asyncio.get_running_loop().create_future()
+            waiters.append(waiter)
+            await waiter
+
+    def end(self, trailers: dict[str, str] | None = None) -> None:
+        """End the body begun with start()."""
+        self.ended = True
+        self._lane.end(self, trailers or {})
+
+    # For the lane.
+
+    def run(self) -> None:
+        """Run the handler up to where it first waits; only then does it cost a task."""
+        coroutine = self._lane.wire.listener.handler(self)
+        try:
+            awaited = coroutine.send(None)
+        except StopIteration:
+            self._leave(None)
+        except (Exception, asyncio.CancelledError) as error:
+            self._leave(error)
+        else:
+            started: Any = Started(coroutine, awaited)
+            self._task = asyncio.get_running_loop().create_task(started)
+            self._task.add_done_callback(self._task_done)
+
+    def take(self, data: bytes) -> None:
+        """Take a piece of the request's body."""
+        if not self._body:
+            self._body = data
+        elif isinstance(self._body, bytearray):
+            self._body += data
+        else:
+            self._body = bytearray(self._body + data)
+        if len(self._body) > self._limit:
+            self._body = b""
+            self._wake(_too_long(self._limit))
+        elif len(self._body) > HELD_BYTES and self._waiter is None:
+            self._lane.hold_body()
+
+    @property
+    def size(self) -> int:
+        """How much of the request's body is here."""
+        return len(self._body)
+
+    def take_end(self) -> None:
+        """The request's body is complete."""
+        self.complete = True
+        self._wake(None)
+
+    def lose(self) -> None:
+        """The peer has gone, or the lane has refused it: stop the handler."""
+        self.closed = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def beat(self, clock: float) -> None:
+        """Write the heartbeat into a silent answer: proxies cut what is silent for long."""
+        if self.heartbeat and clock - self.spoke >= SSE_COMMENT_S and not self.ended:
+            self.write(self.heartbeat)
+
+    def _wake(self, error: HttpError | None) -> None:
+        if self._waiter is None or self._waiter.done():
+            return
+        if error is None:
+            self._waiter.set_result(None)
+        else:
+            self._waiter.set_exception(error)
+
+    def _task_done(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        self._leave(None if task.cancelled() else task.exception())
+        self._lane.next()
+
+    def _leave(self, error: BaseException | None) -> None:
+        if error is not None:
+            self._lane.wire.listener.report(error)
+        if not (self.closed or self.started):
+            self.respond(500, [])
+        elif not (self.closed or self.ended):
+            self._lane.cut(self)
+        self._lane.over(self)
+
+
+def _too_long(limit_bytes: float) -> HttpError:
+    return HttpError(413, f"The request is longer than {limit_bytes:.0f} bytes")
+
+
+class Lane:
+    """How the bytes of a connection are read; this one knows only how to give up."""
+
+    def __init__(self, wire: ServerWire) -> None:
+        self.wire = wire
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes."""
+        raise NotImplementedError
+
+    def eof(self) -> bool:
+        """The peer sends no more; say whether it may still wait for an answer."""
+        return False
+
+    def sweep(self, clock: float) -> None:
+        """Do what is due from time to time."""
+
+    def expire(self) -> None:
+        """The deadline has passed."""
+        self.wire.abort()
+
+    def stop(self) -> None:
+        """Take no more requests; what is being answered may end."""
+        self.wire.close()
+
+    def next(self) -> None:
+        """The peer has caught up with what was written: go on."""
+
+    def lose(self) -> None:
+        """The connection is gone."""
+
+    def cut(self, exchange: Exchange) -> None:
+        """End an answer so that the peer sees it is not complete."""
+        self.wire.abort()
+
+
+class Sniffing(Lane):
+    """The first bytes of a connection tell HTTP/1.1 from HTTP/2: up to the first that differs."""
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes until it is clear which machine is to read them."""
+        self.wire.lane = lane = Http1Lane(self.wire)
+        lane.receive(data)
+
+
+class Http1Lane(Lane):
+    """HTTP/1.1 on a server's connection: one exchange at a time, in the order of the requests."""
+
+    def __init__(self, wire: ServerWire) -> None:
+        super().__init__(wire)
+        self.machine = Http1Server(wire.listener.body_limit_bytes)
+        self.exchange: Exchange | None = None
+        self._held = b""  # what came while a complete request was being answered
+        self._in_head = False  # a head has begun and is not complete
+        self._half_closed = False  # the peer sends no more
+        self._body_since = 0.0
+
+    # For the wire; Lane says what each is.
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes: they go to the machine unless it has to wait for an answer."""
+        if self.exchange is None or not self.exchange.complete:
+            self._pump(data)
+            return
+        self._held += data
+        if len(self._held) > HELD_BYTES:
+            self.wire.transport.pause_reading()
+
+    def eof(self) -> bool:
+        """The peer sends no more; say whether it may still wait for an answer."""
+        exchange = self.exchange
+        if exchange is None or exchange.started or not exchange.complete:
+            return False
+        self._half_closed = True
+        self.wire.deadline = self.wire.listener.clock + HALF_CLOSED_S
+        return True
+
+    def sweep(self, clock: float) -> None:
+        """Keep a silent stream alive."""
+        if self.exchange is not None:
+            self.exchange.beat(clock)
+
+    def expire(self) -> None:
+        """The deadline has passed: for a head, a body, an answer to one half gone, or idling."""
+        if self.exchange is not None and self.exchange.complete:
+            self.wire.abort()
+        elif self.exchange is not None or self._in_head:
+            self._refuse(HttpError(408, "The request did not come in time"))
+        else:
+            self.wire.close()
+
+    def stop(self) -> None:
+        """Take no more requests; what is being answered may end."""
+        if self.exchange is None:
+            self.wire.close()
+
+    def lose(self) -> None:
+        """The connection is gone."""
+        if self.exchange is not None:
+            self.exchange.lose()
+
+    def next(self) -> None:
+        """Go on with what has come meanwhile, if the last answer is out."""
+        if self._idle():
+            held, self._held = self._held, b""
+            self.wire.transport.resume_reading()
+            self._pump(held)
+
+    # For the exchange.
+
+    def respond(
+        self, exchange: Exchange, status: int, headers: list[tuple[str, str]], body: bytes
+    ) -> None:
+        """Write a whole answer in one piece."""
+        listener = self.wire.listener
+        if listener.stopping or status == 413:
+            self.machine.keep_alive = False
+        self.wire.write(self.machine.respond(status, [*headers, listener.date], body))
+
+    def start(self, exchange: Exchange, status: int, headers: list[tuple[str, str]]) -> None:
+        """Write the head of an answer."""
+        exchange.spoke = self.wire.listener.clock
+        self.wire.write(self.machine.start(status, [*headers, self.wire.listener.date]))
+
+    def write(self, exchange: Exchange, data: bytes) -> None:
+        """Write a piece of its body."""
+        exchange.spoke = self.wire.listener.clock
+        self.wire.write(self.machine.data(data))
+
+    def end(self, exchange: Exchange, trailers: dict[str, str]) -> None:
+        """Write the end of its body; nothing that HTTP/1.1 carries here has trailers."""
+        self.wire.write(self.machine.end())
+
+    def over(self, exchange: Exchange) -> None:
+        """Make ready for the next request, or close."""
+        self.exchange = None
+        wire = self.wire
+        if wire.lane is not self:
+            return
+        if not self.machine.keep_alive and not exchange.complete:
+            wire.linger()
+        elif self._half_closed or wire.listener.stopping or not self.machine.keep_alive:
+            wire.close()
+        else:
+            wire.deadline = wire.listener.clock + KEEP_ALIVE_S
+
+    def want_body(self) -> None:
+        """The handler waits for the body."""
+        if self.machine.expects_continue:
+            self.machine.expects_continue = False
+            self.wire.write(CONTINUE)
+        self.wire.transport.resume_reading()
+
+    def hold_body(self) -> None:
+        """Nobody wants the body yet and enough of it is here."""
+        self.wire.transport.pause_reading()
+
+    # Inside.
+
+    def _idle(self) -> bool:
+        return self.exchange is None and self.wire.lane is self and self.wire.waiters is None
+
+    def _pump(self, data: bytes) -> None:
+        """Answer what has come, one request after another while they come together."""
+        for _ in range(PIPELINED_REQUESTS):
+            fresh = self._feed(data)
+            if fresh is None:
+                return
+            fresh.run()
+            if not self.machine.buffered_bytes or not self._idle():
+                return
+            data = b""
+        asyncio.get_running_loop().call_soon(self.next)
+
+    def _feed(self, data: bytes) -> Exchange | None:
+        """Give bytes to the machine, its events to the exchange; give one that began."""
+        try:
+            events = self.machine.receive(data)
+        except HttpError as error:
+            self._refuse(error)
+            return None
+        fresh = None
+        for event in events:
+            if isinstance(event, Request):
+                self.exchange = fresh = Exchange(self, event)
+                self._in_head, self._body_since = False, self.wire.listener.clock
+            elif self.exchange is not None and isinstance(event, Data):
+                self.exchange.take(event.data)
+            elif self.exchange is not None:
+                self.exchange.take_end()
+        self._set_deadline()
+        return fresh
+
+    def _set_deadline(self) -> None:
+        exchange, wire = self.exchange, self.wire
+        clock = wire.listener.clock
+        if exchange is None:
+            if not (self._in_head or self.machine.idle):
+                self._in_head, wire.deadline = True, clock + HEADER_DEADLINE_S
+        elif exchange.complete:
+            wire.deadline = NEVER
+        else:
+            slowest = self._body_since + exchange.size / BODY_BYTES_A_SECOND
+            wire.deadline = BODY_STALL_S + min(clock, slowest)
+
+    def _refuse(self, error: HttpError) -> None:
+        """Answer what no handler will see, or has not answered yet."""
+        exchange = self.exchange
+        if exchange is not None and exchange.started:
+            self.wire.abort()
+            return
+        if exchange is not None:
+            exchange.lose()
+        self.wire.refuse(self.machine, error)
+
+
+class Lingering(Lane):
+    """The end of a connection: what was written goes out, what still comes is thrown away.
+
+    Closing with unread bytes would reset the connection, and the reset overtake the answer.
+    """
+
+    def __init__(self, wire: ServerWire) -> None:
+        super().__init__(wire)
+        self._seen = 0
+        wire.deadline = wire.listener.clock + LINGER_S
+
+    def receive(self, data: bytes) -> None:
+        """Throw bytes away, up to a point."""
+        self._seen += len(data)
+        if self._seen > LINGER_BYTES:
+            self.wire.abort()
+
+    def expire(self) -> None:
+        """Enough, unless the peer is still busy taking what was written."""
+        if not self.wire.transport.get_write_buffer_size():
+            self.wire.abort()
+
+    def stop(self) -> None:
+        """It ends by itself."""
+
+
+class ServerWire:
+    """One connection of a server, an asyncio protocol by its methods.
+
+    lane         reads what comes
+    deadline     when the lane's patience is over; the lane moves it, the sweep looks at it
+    waiters      None, or who waits for a peer that reads too slowly
+    """
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.transport: asyncio.Transport = None  # type: ignore[assignment]
+        self.lane: Lane = Sniffing(self)
+        self.waiters: list[asyncio.Future[None]] | None = None
+        self.deadline = listener.clock + HEADER_DEADLINE_S
+        self._written = self._taken = 0
+        self._taken_at = listener.clock
+
+    # For asyncio.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Take the connection, or say that there are too many."""
+        self.transport = transport
+        if not self.listener.enter(self):
+            self.refuse(Http1Server(), HttpError(503, "Too many connections"))
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came."""
+        self.lane.receive(data)
+
+    def eof_received(self) -> bool:
+        """The peer sends no more; the answer says whether to keep the way back open."""
+        return bool(self.lane.eof())
+
+    def pause_writing(self) -> None:
+        """The peer takes less than it is sent."""
+        self.waiters = []
+
+    def resume_writing(self) -> None:
+        """The peer has caught up."""
+        waiters, self.waiters = self.waiters or [], None
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self.lane.next()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The connection is closed, by whichever side."""
+        self.listener.leave(self)
+        lane, self.lane = self.lane, Lingering(self)
+        lane.lose()
+
+    # For the lane and the listener.
+
+    def address(self, which: str) -> str:
+        """Give the host of an address: which is peername or sockname."""
+        name = self.transport.get_extra_info(which)
+        return str(name[0]) if isinstance(name, tuple) else ""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, now or as soon as the peer takes them."""
+        self._written += len(data)
+        self.transport.write(data)
+
+    def sweep(self, clock: float) -> None:
+        """See whether the peer has kept to its time."""
+        queued = self.transport.get_write_buffer_size()
+        taken = self._written - queued
+        if not queued or taken != self._taken:
+            self._taken, self._taken_at = taken, clock
+        elif clock - self._taken_at >= WRITE_STALL_S:
+            self.abort()
+            return
+        if clock >= self.deadline:
+            self.lane.expire()
+        elif not queued:
+            self.lane.sweep(clock)
+
+    def refuse(self, machine: Http1Server, error: HttpError) -> None:
+        """Say what is wrong and end the connection."""
+        machine.keep_alive = False
+        headers = [("content-type", "text/plain; charset=utf-8"), self.listener.date]
+        self.write(machine.respond(error.status, headers, error.message.encode() + b"\n"))
+        self.linger()
+
+    def linger(self) -> None:
+        """Send what is written, read on for a moment, then close."""
+        self.lane = Lingering(self)
+        self.transport.resume_reading()
+        try:
+            self.transport.write_eof()
+        except OSError:  # it has left already
+            self.abort()
+
+    def close(self) -> None:
+        """Close once what is written is out."""
+        self.lane = Lingering(self)
+        self.transport.close()
+
+    def abort(self) -> None:
+        """Cut the connection now."""
+        self.transport.abort()
+
+
+class Listener:
+    """A listening socket and its open connections.
+
+    handler      async function that answers an Exchange
+    report       called with an error that the handler should have caught
+    connections  how many may be open; 0 for as many as come
+    """
+
+    def __init__(
+        self,
+        handler: Callable[[Exchange], Coroutine[Any, Any, None]],
+        report: Callable[[BaseException], None],
+        connections: int = CONNECTIONS,
+        body_limit_bytes: int = BODY_BYTES,
+    ) -> None:
+        self.handler, self.report = handler, report
+        self.body_limit_bytes = body_limit_bytes
+        self.limit, self._surplus = room_for(connections)
+        self.stopping = False
+        self.clock = 0.0  # the loop's time at the last sweep: near enough, and free
+        self.date = ("date", "")
+        self._wires: set[ServerWire] = set()
+        self._arriving: set[asyncio.Task[Any]] = set()  # accepted, no wire yet
+        self._accepting: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def open(self, bound: socket.socket) -> None:
+        """Accept connections from a socket that is bound and listens, until stop()."""
+        self.sweep()
+        bound.setblocking(False)
+        self._accepting = asyncio.get_running_loop().create_task(self._accept(bound))
+
+    async def _accept(self, bound: socket.socket) -> None:
+        """Accept by hand: asyncio's own way floods the log when descriptors run out."""
+        loop: Any = asyncio.get_running_loop()
+        with bound:
+            while True:
+                try:
+                    link, _ = await loop.sock_accept(bound)
+                except OSError:  # no descriptor or memory left; the kernel holds who waits
+                    await asyncio.sleep(SWEEP_S)
+                    continue
+                if self._is_full():
+                    link.close()
+                    await asyncio.sleep(0)
+                    continue
+                link.setblocking(False)
+                arrival = loop.create_task(
+                    loop.connect_accepted_socket(lambda: ServerWire(self), link)
+                )
+                self._arriving.add(arrival)
+                arrival.add_done_callback(self._arriving.discard)
+                if len(self._arriving) >= ACCEPT_BACKLOG:
+                    await asyncio.wait(self._arriving)
+
+    def _is_full(self) -> bool:
+        """No room is left even for those who are only told that there is none."""
+        here = len(self._wires) + len(self._arriving)
+        return 0 < self.limit <= here - self._surplus
+
+    def enter(self, wire: ServerWire) -> bool:
+        """Count a new connection; say whether it may stay."""
+        self._wires.add(wire)
+        return not 0 < self.limit < len(self._wires)
+
+    def leave(self, wire: ServerWire) -> None:
+        """Forget a closed connection."""
+        self._wires.discard(wire)
+
+    def sweep(self) -> None:
+        """Look after every connection; again in SWEEP_S."""
+        loop = asyncio.get_running_loop()
+        self.clock = loop.time()
+        self.date = ("date", http_date(time.time()))
+        for wire in list(self._wires):
+            wire.sweep(self.clock)
+        self._timer = loop.call_later(SWEEP_S, self.sweep)
+
+    def stop(self) -> None:
+        """Accept nothing more, close what is idle; what is being answered may end."""
+        self.stopping = True
+        if self._accepting is not None:
+            self._accepting.cancel()
+        for wire in list(self._wires):
+            wire.lane.stop()
+
+    async def close(self, grace_s: float) -> None:
+        """Stop, wait for the answers under way, then cut what is left."""
+        self.stop()
+        until = time.monotonic() + grace_s
+        while self._wires and time.monotonic() < until:
+            await asyncio.sleep(0.01)
+        for wire in list(self._wires):
+            wire.abort()
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def room_for(connections: int) -> tuple[int, int]:
+    """Raise the process's limit of open files as far as connections need.
+
+    Give how many connections fit, 0 for any number, and how many more to tell that they do not:
+    a process without a free descriptor cannot even refuse a connection.
+    """
+    if sys.platform == "win32":  # which has no such limit
+        return connections, SURPLUS_CONNECTIONS
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + SURPLUS_CONNECTIONS + SPARE_DESCRIPTORS if connections else hard
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if resource.RLIM_INFINITY != soft < wanted:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if soft == resource.RLIM_INFINITY:
+        return connections, SURPLUS_CONNECTIONS
+    surplus = min(SURPLUS_CONNECTIONS, soft // 4)
+    fit = soft - surplus - min(SPARE_DESCRIPTORS, soft // 4)
+    return min(connections or fit, fit), surplus
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Bind a socket and listen; of a name's addresses the first, IPv4 before IPv6.
+
+    Raises       UsageError: no such address here, or the port is taken
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise UsageError(f"{host} is no address of this machine") from error
+    family, kind, protocol, _, address = min(found, key=lambda row: row[0] != socket.AF_INET)
+    bound = socket.socket(family, kind, protocol)
+    try:
+        if sys.platform == "win32":  # there SO_REUSEADDR lets two processes share a port
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        else:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != "::")
+        bound.bind(address)
+        bound.listen(ACCEPT_BACKLOG)
+    except OSError as error:
+        bound.close()
+        raise _cannot_listen(host, port, error) from error
+    return bound
+
+
+def url_host(host: str) -> str:
+    """Write an address as URLs and Host headers have it: IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> UsageError:
+    where = f"{url_host(host)}:{port}"
+    if error.errno in (errno.EADDRINUSE, 10048):
+        hint = "another server runs there: end it, or pick another port (0 picks a free one)"
+        return UsageError(f"{where} is taken", hint=hint)
+    if error.errno in (errno.EACCES, 10013):
+        return UsageError(f"{where} is not allowed", hint="ports below 1024 need privileges")
+    return UsageError(f"Cannot listen on {where}: {os.strerror(error.errno or 0)}")
+
+
+def outgoing_address(family: int) -> str:
+    """Give the address that this machine would use to reach others; no packet is sent."""
+    targets = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((targets[socket.AddressFamily(family)], 9))
+        except OSError:
+            return "127.0.0.1" if family == socket.AF_INET else "::1"
+        return str(probe.getsockname()[0])
 
 
 # ============================================================================
