@@ -72,12 +72,17 @@ if TYPE_CHECKING:
     import asyncio
     import base64
     import binascii
+    import bisect
+    import collections
     import contextlib
     import errno
     import hashlib
+    import shlex
+    import shutil
     import signal
     import socket
     import ssl
+    import subprocess
     import threading
     from collections.abc import (
         AsyncIterator,
@@ -104,11 +109,24 @@ else:
             module = globals()[self._name] = __import__(self._name)
             return getattr(module, name)
 
-    asyncio, base64, binascii, contextlib = map(
-        Late, ("asyncio", "base64", "binascii", "contextlib")
-    )
-    errno, hashlib, signal, socket = map(Late, ("errno", "hashlib", "signal", "socket"))
-    ssl, threading = map(Late, ("ssl", "threading"))
+    for _name in (
+        "asyncio",
+        "base64",
+        "binascii",
+        "bisect",
+        "collections",
+        "contextlib",
+        "errno",
+        "hashlib",
+        "shlex",
+        "shutil",
+        "signal",
+        "socket",
+        "ssl",
+        "subprocess",
+        "threading",
+    ):
+        globals()[_name] = Late(_name)
 
 __all__ = [
     "A2AError",
@@ -195,6 +213,7 @@ VIOLATIONS = 20  # field errors reported for one request; more help nobody
 # Tasks.
 KEEP_TASKS = 1000  # terminal tasks kept for one owner
 STORE_BYTES = 256 * 1024 * 1024  # all tasks in memory together
+TASK_BYTES = 64 * 1024 * 1024  # one task: an agent that never stops printing is stopped here
 SUBSCRIBER_EVENTS = 256  # events a slow subscriber may fall behind before it is dropped
 TURN_QUEUE = 100  # turns that may wait for a free place
 HIDDEN_S = 0.2  # a turn that answers sooner may answer without a task
@@ -4184,7 +4203,289 @@ def outgoing_address(family: int) -> str:
 # ============================================================================
 # 17  Stores
 # ============================================================================
-# (to come)
+# Where tasks live. A store takes events, never a rewritten task, and every call names the owner
+# first: what one owner has is not there for another. An open task is handed out as the very dict
+# that later events change; a task that has ended is packed into the bytes of its JSON.
+# Rule: what is kept is bounded, by number for each owner and by bytes for all of them.
+
+Owner = tuple[str, ...]  # whose tasks: the key of everything that is kept
+Entry = tuple[int, "Record"]
+
+RECORD_BYTES = 1000  # an ended task beside its JSON: ids, indexes, bookkeeping
+PAGE_TOKEN = re.compile(r"([0-9]{1,18})\.[0-9a-f-]{36}")
+
+
+class Record:
+    """One stored task: open with its dict, ended with its bytes.
+
+    sequence  grows with every status of any task, so it is the order of lists; 0 once dropped
+    """
+
+    __slots__ = (
+        "context_id", "packed", "sequence", "size", "space", "state", "task", "task_id", "timestamp"
+    )  # fmt: skip
+
+    def __init__(self, space: Space, task: Object) -> None:
+        self.space = space
+        self.task_id: str = task["id"]
+        self.context_id: str = task["contextId"]
+        self.state = self.timestamp = ""  # of the latest status
+        self.sequence = 0
+        self.size = 0
+        self.task: Object | None = task
+        self.packed = b""
+
+    def read(self) -> Object:
+        """Give the task's dict, unpacked when it has ended."""
+        if self.task is not None:
+            return self.task
+        task: Object = json.loads(self.packed)
+        return task
+
+
+class Timeline:
+    """Records by their latest status; an entry is dead once its record has a newer sequence.
+
+    Dead entries are skipped, and swept out when they are the most: each step costs O(1) on average.
+    """
+
+    __slots__ = ("entries", "first", "live")
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.first = 0  # all before it are dead
+        self.live = 0
+
+    def add(self, entry: Entry) -> None:
+        """Add a record's new entry as the latest."""
+        self.entries.append(entry)
+        self.live += 1
+
+    def forget(self) -> None:
+        """Count one entry that has died."""
+        self.live -= 1
+        if len(self.entries) > 2 * self.live + 8:
+            self.entries = [entry for entry in self.entries if entry[1].sequence == entry[0]]
+            self.first = 0
+
+    def oldest(self) -> Record | None:
+        """Give the record that has not changed for longest."""
+        for at in range(self.first, len(self.entries)):
+            sequence, record = self.entries[at]
+            if record.sequence == sequence:
+                self.first = at
+                return record
+        return None
+
+    def before(self, sequence: int) -> Iterator[Record]:
+        """Give the records older than a sequence, the latest first."""
+        for at in range(bisect.bisect_left(self.entries, (sequence,)) - 1, -1, -1):
+            known, record = self.entries[at]
+            if record.sequence == known:
+                yield record
+
+
+class Space:
+    """All that one owner has."""
+
+    __slots__ = ("contexts", "ended", "everything", "owner", "records", "states")
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.records: dict[str, Record] = {}
+        self.everything = Timeline()
+        self.contexts: dict[str, Timeline] = {}
+        self.states: dict[str, Timeline] = {}
+        self.ended = Timeline()
+
+
+class MemoryStore:
+    """Tasks in memory, gone with the process.
+
+    keep_tasks   ended tasks kept for an owner, the oldest are dropped; 0 is no bound
+    limit_bytes  all tasks together: ended ones make room for new ones, then RateLimitedError
+    """
+
+    def __init__(self, keep_tasks: int = KEEP_TASKS, limit_bytes: int = STORE_BYTES) -> None:
+        self.keep_tasks = keep_tasks
+        self.limit_bytes = limit_bytes
+        self.bytes = 0
+        self._spaces: dict[Owner, Space] = {}
+        self._ended = Timeline()
+        self._sequence = 0
+
+    async def create(self, owner: Owner, task: Object) -> None:
+        """Store a new task, open or already at its end.
+
+        Raises  RateLimitedError: there is no room, and nothing that could be dropped
+        """
+        record = Record(self._spaces.get(owner) or Space(owner), task)
+        if is_terminal(task):
+            self._pack(record)
+        else:
+            self._grow(record, _weight(task))
+        space = self._spaces.setdefault(owner, record.space)
+        space.records[record.task_id] = record
+        self._file(record, task["status"])
+
+    async def apply(self, owner: Owner, task_id: str, event: Object) -> bool:
+        """Apply an event to an open task; False when there is none: it has ended, or never was.
+
+        Raises  InvalidAgentResponseError: the event does not fit the task, or makes it too big
+        """
+        space = self._spaces.get(owner)
+        record = space and space.records.get(task_id)
+        if not record or record.task is None:
+            return False
+        update = event.get("statusUpdate")
+        if update is None:
+            self._grow(record, _weight(event))
+            apply(record.task, event)
+            return True
+        status = update["status"]
+        if "message" in status and status["state"] not in TERMINAL_STATES:
+            self._grow(record, _weight(status))
+        apply(record.task, event)
+        if status["state"] in TERMINAL_STATES:
+            self._pack(record)
+        self._file(record, status)
+        return True
+
+    async def get(self, owner: Owner, task_id: str) -> Object | None:
+        """Give a task of this owner: the live dict of an open one, or None."""
+        space = self._spaces.get(owner)
+        record = space and space.records.get(task_id)
+        return record.read() if record else None
+
+    async def list(self, owner: Owner, params: Object) -> Object:
+        """Give a ListTasksResponse for a ListTasksRequest whose numbers have been checked.
+
+        Raises  InvalidParamsError: a page token that is none of ours
+        Source  A2A section 3.1.4
+        """
+        before = _read_page_token(params.get("pageToken", ""))
+        size = params.get("pageSize", PAGE_SIZE)
+        total, records = self._select(owner, params, before)
+        page: list[Record] = []
+        token = ""
+        for record in records:
+            if len(page) == size:
+                token = f"{page[-1].sequence}.{page[-1].task_id}"
+                break
+            page.append(record)
+        tasks = [_listed(record.read(), params) for record in page]
+        return {"tasks": tasks, "nextPageToken": token, "pageSize": size, "totalSize": total}
+
+    def _select(self, owner: Owner, params: Object, before: int) -> tuple[int, Iterator[Record]]:
+        """Give how many tasks the filters leave, and those of them older than a sequence."""
+        space = self._spaces.get(owner) or Space(owner)
+        context_id, state = params.get("contextId"), params.get("status", UNSPECIFIED)
+        after = params.get("statusTimestampAfter", "")
+        if context_id:
+            timeline = space.contexts.get(context_id, Timeline())
+        elif state != UNSPECIFIED:
+            timeline = space.states.get(state, Timeline())
+        else:
+            timeline = space.everything
+        if not after and (not context_id or state == UNSPECIFIED):
+            return timeline.live, timeline.before(before)
+        found = [
+            record
+            for record in timeline.before(self._sequence + 1)
+            if state in (UNSPECIFIED, record.state) and _changed_since(record, after)
+        ]
+        return len(found), (record for record in found if record.sequence < before)
+
+    def _file(self, record: Record, status: Object) -> None:
+        """Put a record where its new status belongs, and drop what is then too much."""
+        space, old_state, state = record.space, record.state, status["state"]
+        self._sequence += 1
+        record.sequence, record.state = self._sequence, state
+        record.timestamp = status["timestamp"]
+        entry = (self._sequence, record)
+        if old_state:
+            space.everything.forget()
+            space.contexts[record.context_id].forget()
+            space.states[old_state].forget()
+        space.everything.add(entry)
+        space.contexts.setdefault(record.context_id, Timeline()).add(entry)
+        space.states.setdefault(state, Timeline()).add(entry)
+        if record.task is None:
+            space.ended.add(entry)
+            self._ended.add(entry)
+            if self.keep_tasks and space.ended.live > self.keep_tasks:
+                self._drop_oldest(space.ended)
+
+    def _pack(self, record: Record) -> None:
+        """Turn an ended task into bytes: a third of the memory, and nothing for the collector."""
+        assert record.task is not None
+        record.packed = write_json(record.task)
+        self._grow(record, RECORD_BYTES + len(record.packed) - record.size, final=True)
+        record.task = None
+
+    def _grow(self, record: Record, size: int, final: bool = False) -> None:
+        """Count bytes more for a record; final ones are always taken, what it takes is dropped."""
+        limit = self.limit_bytes
+        while limit and self.bytes + size > limit and self._drop_oldest(self._ended):
+            pass
+        if not final:
+            if limit and self.bytes + size > limit:
+                raise RateLimitedError("There is no room for more tasks", retry_after_s=60)
+            if record.size + size > TASK_BYTES:
+                raise InvalidAgentResponseError("The task has become too big")
+        record.size += size
+        self.bytes += size
+
+    def _drop_oldest(self, timeline: Timeline) -> bool:
+        record = timeline.oldest()
+        if record is None:
+            return False
+        space = record.space
+        del space.records[record.task_id]
+        record.sequence = 0
+        self.bytes -= record.size
+        context = space.contexts[record.context_id]
+        for other in (space.everything, context, space.states[record.state], space.ended):
+            other.forget()
+        self._ended.forget()
+        if not context.live:
+            del space.contexts[record.context_id]
+        if not space.records:
+            del self._spaces[space.owner]
+        return True
+
+
+def _weight(value: Json) -> int:
+    """Estimate the bytes that a JSON value takes in memory."""
+    if isinstance(value, dict):
+        return 232 + sum(map(_weight, value.values()))
+    if isinstance(value, list):
+        return 56 + 8 * len(value) + sum(map(_weight, value))
+    return sys.getsizeof(value)
+
+
+def _read_page_token(token: str) -> int:
+    """Give the sequence below which a page starts."""
+    if not token:
+        return sys.maxsize
+    match = PAGE_TOKEN.fullmatch(token)
+    if not match:
+        raise invalid_params([("pageToken", "is none that this server has given")])
+    return int(match[1])
+
+
+def _changed_since(record: Record, timestamp: str) -> bool:
+    """Compare canonical timestamps as text; without their Z a longer fraction sorts after."""
+    return not timestamp or record.timestamp[:-1] >= timestamp[:-1]
+
+
+def _listed(task: Object, params: Object) -> Object:
+    """Give a task as ListTasks shows it: artifacts, an empty list too, only when asked for."""
+    artifacts = params.get("includeArtifacts", False)
+    seen = snapshot(task, params.get("historyLength"), artifacts)
+    if artifacts:
+        seen.setdefault("artifacts", [])
+    return seen
 
 
 # ============================================================================
