@@ -73,7 +73,6 @@ if TYPE_CHECKING:
     import base64
     import binascii
     import bisect
-    import collections
     import contextlib
     import errno
     import hashlib
@@ -114,7 +113,6 @@ else:
         "base64",
         "binascii",
         "bisect",
-        "collections",
         "contextlib",
         "errno",
         "hashlib",
