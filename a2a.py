@@ -201,6 +201,8 @@ HTTP2_CONTINUATIONS = 8  # frames of one header block after its first (CVE-2024-
 HTTP2_FLOOD_S = 10.0  # the time in which so many are a flood:
 HTTP2_CONTROL_FRAMES = 1000  # PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA, ...
 HTTP2_RESETS = 100  # streams that end early (rapid reset, CVE-2023-44487)
+GRPC_MESSAGE_CHARS = 1024  # of an error; clients take 8 KiB of headers in all
+GRPC_DETAILS_BYTES = 4 * 1024  # of an error; larger ones are left out
 
 # JSON. Depth 64 is far beyond real messages and far below Python's recursion limit.
 JSON_DEPTH = 64
@@ -233,7 +235,7 @@ STOP_GRACE_S = 2.0  # a stopping server, and a child asked to end, get this long
 #     A2AError
 #       UsageError             the caller of this program is wrong
 #       PeerError              the other side broke a protocol
-#         HttpError  Http2Error  HpackError  SseError  JsonError  CardInvalid
+#         HttpError  Http2Error  HpackError  GrpcError  SseError  JsonError  CardInvalid
 #       TransportError         unreachable or cut off
 #         CardNotFound  TimeoutExpired
 #       AuthError              credentials missing or refused
@@ -307,6 +309,14 @@ class HpackError(Http2Error):
 
     def __init__(self, message: str, error_code: int = COMPRESSION_ERROR) -> None:
         super().__init__(error_code, message)
+
+
+class GrpcError(PeerError):
+    """A call that failed in a way that A2A has no error for; status is the name of the gRPC one."""
+
+    def __init__(self, status: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class SseError(PeerError):
@@ -3252,9 +3262,319 @@ FRAMES = {
 
 
 # ============================================================================
-# 11  gRPC
+# 11  gRPC (its PROTOCOL-HTTP2 document)
 # ============================================================================
-# (to come)
+# What gRPC puts into an HTTP/2 stream: messages with a length in front, a status in the trailers,
+# and metadata in headers. Nothing is compressed.
+# Rule: every call ends with one status; a broken answer gets the one the document gives it.
+
+GRPC_TYPE = "application/grpc"
+GRPC_SERVICE = "lf.a2a.v1.A2AService"  # a2a.proto; 0.3 had a2a.v1.A2AService
+GRPC_STATUSES = (  # the index is the number on the wire
+    "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
+    "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED",
+    "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
+)  # fmt: skip
+GRPC_OK: Headers = [("grpc-status", "0")]
+
+# What an answer means that is not gRPC at all, a proxy's for one, by its HTTP status.
+GRPC_OF_HTTP = {
+    400: "INTERNAL", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "UNIMPLEMENTED",
+    429: "UNAVAILABLE", 502: "UNAVAILABLE", 503: "UNAVAILABLE", 504: "UNAVAILABLE",
+}  # fmt: skip
+
+TIMEOUT_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
+
+
+class GrpcReader:
+    """Takes messages out of the bodies of one direction of a call.
+
+    limit_bytes  a message may not be larger
+    """
+
+    __slots__ = ("_buffer", "_limit_bytes", "_need")
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._buffer = bytearray()
+        self._need = 5  # bytes without which there is nothing to do
+
+    def receive(self, data: bytes) -> list[bytes]:
+        """Take a piece of a body; give the messages that it completes.
+
+        Raises  GrpcError: RESOURCE_EXHAUSTED past the limit, UNIMPLEMENTED for a compressed one
+        """
+        if self._buffer:
+            self._buffer += data
+            if len(self._buffer) < self._need:
+                return []
+            data = bytes(self._buffer)
+            self._buffer.clear()
+        messages, at = [], 0
+        self._need = 5
+        while len(data) - at >= 5:
+            end = at + 5 + self._read_length(data, at)
+            if end > len(data):
+                self._need = end - at
+                break
+            messages.append(data[at + 5 : end])
+            at = end
+        if at < len(data):
+            self._buffer += data[at:] if at else data
+        return messages
+
+    def _read_length(self, data: bytes, at: int) -> int:
+        if data[at]:
+            raise GrpcError("UNIMPLEMENTED", "Compressed messages are not supported")
+        length = int.from_bytes(data[at + 1 : at + 5], "big")
+        if length > self._limit_bytes:
+            text = f"A message of {length} bytes is over the limit of {self._limit_bytes}"
+            raise GrpcError("RESOURCE_EXHAUSTED", text)
+        return length
+
+    def receive_end(self) -> None:
+        """Take the end of the body.
+
+        Raises  GrpcError: INTERNAL, inside a message
+        """
+        if self._buffer:
+            raise GrpcError("INTERNAL", "The body ends inside a message")
+
+
+def write_grpc_message(message: bytes) -> bytes:
+    """Put the length in front of a message."""
+    return len(message).to_bytes(5, "big") + message
+
+
+def read_grpc_timeout(text: str) -> float:
+    """Give the seconds of a grpc-timeout such as "250m".
+
+    Raises  GrpcError: INTERNAL, as the official implementations answer it
+    """
+    if not re.fullmatch("[0-9]{1,8}[HMSmun]", text):
+        raise GrpcError("INTERNAL", "grpc-timeout is malformed")
+    return int(text[:-1]) * TIMEOUT_UNITS[text[-1]]
+
+
+def write_grpc_timeout(timeout_s: float) -> str:
+    """Write seconds in the finest unit that holds them in eight digits, never 0."""
+    for unit, size in reversed(TIMEOUT_UNITS.items()):
+        if timeout_s / size < 1e8 - 1:
+            return f"{max(1, int(timeout_s / size))}{unit}"
+    return "99999999H"
+
+
+def read_grpc_text(value: str) -> str:
+    """Decode a grpc-message: percent escapes of UTF-8, and whatever else a peer sent, as it is."""
+    return unquote(value, errors="replace")
+
+
+_UNESCAPED = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
+
+
+def write_grpc_text(text: str) -> str:
+    """Encode a grpc-message: all but printable ASCII, and "%", as percent escapes of UTF-8."""
+    return quote(text[:GRPC_MESSAGE_CHARS].strip(" "), safe=_UNESCAPED, errors="replace")
+
+
+def _varint(value: int) -> bytes:
+    octets = bytearray()
+    while value > 127:
+        octets.append(value & 127 | 128)
+        value >>= 7
+    return bytes((*octets, value))
+
+
+def _octets(number: int, value: str | bytes) -> bytes:
+    """Write a protobuf field of octets."""
+    data = value.encode("utf-8", "replace") if isinstance(value, str) else value
+    return _varint(number << 3 | 2) + _varint(len(data)) + data
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        octet = data[at]
+        at += 1
+        value |= (octet & 127) << shift
+        if octet < 128:
+            return value, at
+    raise IndexError
+
+
+def _read_octets(data: bytes) -> list[tuple[int, bytes]]:
+    """Read the octet fields of a protobuf message, in order; numbers are passed over.
+
+    Raises  PeerError: cut off, or a kind of field that no detail has
+    """
+    fields, at = [], 0
+    try:
+        while at < len(data):
+            tag, at = _read_varint(data, at)
+            length, at = _read_varint(data, at)
+            if tag & 7 == 2:
+                fields.append((tag >> 3, data[at : at + length]))
+                at += length
+            elif tag & 7:
+                raise IndexError
+    except IndexError:
+        raise PeerError("The details of a gRPC error are malformed") from None
+    if at > len(data):
+        raise PeerError("The details of a gRPC error are cut off")
+    return fields
+
+
+def _texts(data: bytes) -> dict[int, str]:
+    return {number: octets.decode("utf-8", "replace") for number, octets in _read_octets(data)}
+
+
+def _write_error_info(detail: Object) -> bytes:
+    parts = [_octets(1, detail["reason"]), _octets(2, detail["domain"])]
+    for key, value in detail.get("metadata", {}).items():
+        parts.append(_octets(3, _octets(1, key) + _octets(2, value)))
+    return b"".join(parts)
+
+
+def _read_error_info(data: bytes) -> Object:
+    texts = _texts(data)
+    metadata = [_texts(octets) for number, octets in _read_octets(data) if number == 3]
+    info: Object = {"reason": texts.get(1, ""), "domain": texts.get(2, "")}
+    if metadata:
+        info["metadata"] = {entry.get(1, ""): entry.get(2, "") for entry in metadata}
+    return info
+
+
+def _write_bad_request(detail: Object) -> bytes:
+    rows = [(row["field"], row["description"]) for row in detail["fieldViolations"]]
+    return b"".join(_octets(1, _octets(1, field) + _octets(2, text)) for field, text in rows)
+
+
+def _read_bad_request(data: bytes) -> Object:
+    rows = [_texts(octets) for number, octets in _read_octets(data) if number == 1]
+    violations = [{"field": row.get(1, ""), "description": row.get(2, "")} for row in rows]
+    return {"fieldViolations": violations}
+
+
+DETAIL_CODECS = {
+    ERROR_INFO: (_write_error_info, _read_error_info),
+    BAD_REQUEST: (_write_bad_request, _read_bad_request),
+}
+
+
+def write_status_details(code: int, message: str, details: list[Object]) -> bytes:
+    """Write a google.rpc.Status; details of a type that we do not know are left out."""
+    data = _varint(1 << 3) + _varint(code) + _octets(2, message)
+    for detail in details:
+        if detail["@type"] in DETAIL_CODECS:
+            packed = _octets(2, DETAIL_CODECS[detail["@type"]][0](detail))
+            data += _octets(3, _octets(1, detail["@type"]) + packed)
+    return data
+
+
+def read_status_details(data: bytes) -> list[Object]:
+    """Read the details of a google.rpc.Status that we know, in the shape of their JSON.
+
+    Raises  PeerError: malformed
+    """
+    details = []
+    for octets in [octets for number, octets in _read_octets(data) if number == 3]:
+        packed = dict(_read_octets(octets))
+        name = packed.get(1, b"").decode("utf-8", "replace")
+        if name in DETAIL_CODECS:
+            details.append({"@type": name, **DETAIL_CODECS[name][1](packed.get(2, b""))})
+    return details
+
+
+def grpc_trailers(error: Fault | GrpcError) -> Headers:
+    """Give the status of a failed call as trailers, with the details of A2A section 10.6."""
+    status = error.status if isinstance(error, GrpcError) else error.grpc_status
+    code, details = GRPC_STATUSES.index(status), []
+    if isinstance(error, Fault):
+        details = error.detail_objects()
+    trailers = [("grpc-status", str(code)), ("grpc-message", write_grpc_text(error.message))]
+    if details:
+        data = write_status_details(code, error.message, details)
+        if len(data) <= GRPC_DETAILS_BYTES:
+            trailers.append(("grpc-status-details-bin", encode_base64(data).rstrip("=")))
+    return trailers
+
+
+# What a status without a reason of A2A means to our caller.
+_ERRORS_OF_STATUS: dict[str, type[A2AError]] = {
+    "INVALID_ARGUMENT": InvalidParamsError,
+    "NOT_FOUND": TaskNotFoundError,
+    "UNIMPLEMENTED": MethodNotFoundError,
+    "RESOURCE_EXHAUSTED": RateLimitedError,
+    "INTERNAL": InternalError,
+    "UNAUTHENTICATED": AuthFailed,
+    "PERMISSION_DENIED": AuthFailed,
+    "UNAVAILABLE": TransportError,
+    "DEADLINE_EXCEEDED": TimeoutExpired,
+}
+
+
+def grpc_error(status: str, message: str, details: list[Object]) -> A2AError:
+    """Make the error for a failed call: by its reason, else by its status."""
+    reasons = [detail.get("reason") for detail in details if detail["@type"] == ERROR_INFO]
+    for reason in reasons:
+        if reason in FAULTS_BY_REASON:
+            return FAULTS_BY_REASON[reason](message, details=details)
+    cls = _ERRORS_OF_STATUS.get(status)
+    if cls is None:
+        return GrpcError(status, message)
+    return cls(message, details=details) if issubclass(cls, Fault) else cls(message)
+
+
+class GrpcAnswer:
+    """Reads the answer to one call out of the events of its stream.
+
+    done   the call has ended, with OK
+    """
+
+    def __init__(self, limit_bytes: int = CLIENT_EVENT_BYTES) -> None:
+        self.done = False
+        self._reader = GrpcReader(limit_bytes)
+        self._fields: Mapping[str, str] = {}  # where the status stands
+
+    def receive(self, event: Http2Event) -> list[bytes]:
+        """Take an event of the stream; give the messages that it completes.
+
+        Raises  A2AError: the call failed
+        """
+        if isinstance(event, Data):
+            return self._reader.receive(event.data)
+        if isinstance(event, Response):
+            self._read_head(event)
+        elif isinstance(event, End):
+            self._finish(event.trailers or self._fields)
+        elif isinstance(event, Reset) and not self.done:
+            if event.message:
+                raise PeerError(f"The answer breaks HTTP/2: {event.message}")
+            name = dict(enumerate(HTTP2_ERRORS)).get(event.error_code, str(event.error_code))
+            raise TransportError(f"The call was cut off by the server ({name})")
+        return []
+
+    def _read_head(self, head: Response) -> None:
+        kind = head.headers.get("content-type", "no type")
+        self._fields = head.headers
+        if "grpc-status" not in head.headers and (head.status, kind[:16]) != (200, GRPC_TYPE):
+            text = f"The answer is HTTP {head.status} with {kind}, not gRPC"
+            raise grpc_error(GRPC_OF_HTTP.get(head.status, "UNKNOWN"), text, [])
+
+    def _finish(self, fields: Mapping[str, str]) -> None:
+        number = fields.get("grpc-status", "")
+        known = number.isascii() and number.isdigit() and int(number) < len(GRPC_STATUSES)
+        status = GRPC_STATUSES[int(number)] if known else "UNKNOWN"
+        if status == "OK":
+            self._reader.receive_end()
+            self.done = True
+            return
+        message = read_grpc_text(fields.get("grpc-message", "")) or f"gRPC status {number or None}"
+        try:
+            details = read_status_details(decode_base64(fields.get("grpc-status-details-bin", "")))
+        except (ValueError, PeerError):
+            details = []  # the status says enough
+        raise grpc_error(status, message, details)
 
 
 # ============================================================================
