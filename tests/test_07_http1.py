@@ -1,5 +1,6 @@
 """Chapter 7: HTTP/1.1 from both sides, against raw bytes good and bad, cut in every way."""
 
+import http
 import json
 import pathlib
 import random
@@ -125,6 +126,14 @@ class ServerReadsTest(unittest.TestCase):
         self.assertEqual([a2a.Data(b"llo")], machine.receive(b"llo\r"))
         self.assertEqual([a2a.Data(b"x"), a2a.End()], machine.receive(b"\n1\r\nx\r\n0\r\n\r\n"))
 
+    def test_a_short_request_behind_trailers_that_came_in_two(self):
+        machine = a2a.Http1Server()
+        machine.receive(CHUNKED + b"0\r\nDigest: 0123456789012345678901234567890123456789\r\n")
+        events = machine.receive(b"\r\nGET / HTTP/1.0\r\n\r\n")
+        self.assertEqual(["digest"], list(events[0].trailers))
+        machine.respond(200, [])
+        self.assertEqual("GET", machine.receive(b"")[0].method)
+
 
 class LimitTest(unittest.TestCase):
     def refused(self, status, raw, **options):
@@ -184,6 +193,16 @@ class LimitTest(unittest.TestCase):
         self.refused(413, CHUNKED + b"1\r\nx\r\n" * 100, body_limit_bytes=400)
         self.refused(413, CHUNKED + b"1;" + b"x" * 99 + b"\r\nx\r\n", body_limit_bytes=99)
 
+    def test_each_body_has_the_limit_to_itself(self):
+        machine = a2a.Http1Server(body_limit_bytes=30)
+        for raw in (CHUNKED + b"9\r\nchunked..\r\n0\r\n\r\n", POST + b"sized") * 9:
+            self.assertEqual(3, len(machine.receive(raw)))
+            machine.respond(200, [])
+        client = a2a.Http1Client(body_limit_bytes=5)
+        for _ in range(3):
+            client.request("GET", "/", [("host", "a")])
+            read_answer(client, [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"])
+
     def test_a_limit_of_0_means_none(self):
         machine = a2a.Http1Server(body_limit_bytes=0)
         events = machine.receive(POST.replace(b"5", b"99999999999"))
@@ -225,6 +244,12 @@ class ServerWritesTest(unittest.TestCase):
         answer = self.machine().respond(200, [("content-type", "a/b")], b"{}")
         expected = b"HTTP/1.1 200 OK\r\ncontent-type: a/b\r\ncontent-length: 2\r\n\r\n{}"
         self.assertEqual(expected, answer)
+
+    def test_reasons_are_those_of_the_registry(self):
+        renamed = {413, 414}  # by RFC 9110; Python followed in 3.13
+        for status, reason in a2a.REASONS.items():
+            if status not in renamed:
+                self.assertEqual(http.HTTPStatus(status).phrase, reason)
 
     def test_a_status_without_a_known_reason(self):
         self.assertTrue(self.machine().respond(299, []).startswith(b"HTTP/1.1 299 \r\n"))
@@ -331,6 +356,9 @@ class ConnectionTest(unittest.TestCase):
         machine.expects_continue = False
         self.assertEqual([a2a.Data(b"hello"), a2a.End()], machine.receive(b"hello"))
         self.assertNotIn(b"close", machine.respond(200, []))
+        machine.receive(raw)
+        machine.receive(b"hello")
+        self.assertFalse(machine.expects_continue, "the client did not wait")
 
     def test_100_continue_is_not_written_when_the_body_is_there(self):
         raw = POST.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n")
@@ -384,7 +412,10 @@ class ConnectionTest(unittest.TestCase):
             with self.subTest(raw), self.assertRaisesRegex(a2a.HttpError, "cut off"):
                 machine = a2a.Http1Server()
                 machine.receive(raw)
-                machine.receive_eof()
+                try:
+                    machine.receive_eof()
+                finally:
+                    self.assertEqual([], machine.receive(GET))
 
     def test_the_end_of_the_bytes_after_the_answer_is_no_error(self):
         machine = a2a.Http1Server()
