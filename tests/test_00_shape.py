@@ -5,6 +5,7 @@ Every message says where and what to do. A chapter that is still `# (to come)` i
 
 import ast
 import configparser
+import functools
 import importlib.util
 import json
 import pathlib
@@ -22,6 +23,7 @@ TESTS = ROOT / "tests"
 SOURCE = (ROOT / "a2a.py").read_text(encoding="utf-8")
 LINES = SOURCE.splitlines()
 TREE = ast.parse(SOURCE)
+NODES = list(ast.walk(TREE))
 
 FUNCTION_LINES = 60  # docstrings and tables apart
 TABLE_LINES = 5  # a literal of at least so many lines is a table and counts as one line
@@ -116,10 +118,11 @@ def global_uses(node=TREE, hidden=frozenset()):
             yield from global_uses(child, hidden)
 
 
+@functools.cache
 def module_level_definitions():
     """Give {module-level name: line of its first definition}, imports left out."""
     inside = set()
-    for node in ast.walk(TREE):
+    for node in NODES:
         if isinstance(node, ast.ClassDef):
             inside |= {id(child) for child in ast.walk(node) if child is not node}
     lines = {}
@@ -139,7 +142,7 @@ def module_level_definitions():
 def imported_names():
     """Give {name in the file: what it stands for}: "json", "urllib.parse.quote", late ones too."""
     names = {}
-    for node in ast.walk(TREE):
+    for node in NODES:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 names[alias.asname or alias.name.split(".")[0]] = alias.name
@@ -245,7 +248,7 @@ class PurityTest(ShapeCase):
     """Part one: no await, clock, socket, file or randomness."""
 
     def part_one(self):
-        for node in ast.walk(TREE):
+        for node in NODES:
             if 1 <= chapter_of(getattr(node, "lineno", 0)) < PART_TWO:
                 yield node
 
@@ -267,7 +270,7 @@ class PurityTest(ShapeCase):
         self.assert_none(found)
 
     def test_part_one_names_only_pure_modules(self):
-        parents = {id(c): p for p in ast.walk(TREE) for c in ast.iter_child_nodes(p)}
+        parents = {id(c): p for p in NODES for c in ast.iter_child_nodes(p)}
         modules, defined, found = imported_names(), module_level_definitions(), []
         for node in global_uses():
             if not 1 <= chapter_of(node.lineno) < PART_TWO:
@@ -298,14 +301,14 @@ class SizeTest(ShapeCase):
         long = [
             f"a2a.py:{node.lineno}: {node.name} has {function_size(node)} lines, "
             f"{FUNCTION_LINES} at most (docstrings and tables apart): split it"
-            for node in ast.walk(TREE)
+            for node in NODES
             if isinstance(node, FUNCTIONS) and function_size(node) > FUNCTION_LINES
         ]
         self.assert_none(long)
 
     def test_classes_are_small(self):
         large = []
-        for node in ast.walk(TREE):
+        for node in NODES:
             if not isinstance(node, ast.ClassDef):
                 continue
             sizes = {
