@@ -74,15 +74,19 @@ if TYPE_CHECKING:
     import binascii
     import bisect
     import contextlib
+    import difflib
     import errno
     import hashlib
+    import mimetypes
     import shlex
     import shutil
     import signal
     import socket
     import ssl
     import subprocess
+    import textwrap
     import threading
+    import traceback
     from collections.abc import (
         AsyncIterator,
         Callable,
@@ -114,15 +118,19 @@ else:
         "binascii",
         "bisect",
         "contextlib",
+        "difflib",
         "errno",
         "hashlib",
+        "mimetypes",
         "shlex",
         "shutil",
         "signal",
         "socket",
         "ssl",
         "subprocess",
+        "textwrap",
         "threading",
+        "traceback",
     ):
         globals()[_name] = Late(_name)
 
@@ -4821,4 +4829,1321 @@ def _listed(task: Object, params: Object) -> Object:
 # ============================================================================
 # 21  Command line
 # ============================================================================
-# (to come)
+# The a2a-cli specification 0.2. What was typed, the environment and .env files become settings; a
+# command calls the client or starts a server; what came back is written as text, as one JSON
+# document or as JSON lines.
+# Rule: OPTIONS_TEXT and COMMANDS are the only lists of options and commands there are.
+
+# A line is an option: its spellings (one letter: the short one), what it takes (- nothing), notes,
+# and what it does. Notes: =X the default, * may be repeated, secret (never shown), typed (only ever
+# from the command line), trusted (not from a .env file that merely lies in the working folder), and
+# other names of its environment variable (A:B joins two).
+OPTIONS_TEXT = """
+Message
+  text  TEXT  *  a text part; - reads standard input
+  file  PATH|URL  *  a file part: the bytes of a file, or an address that the agent fetches
+  data  PATH|JSON  *  a data part: a JSON file, - for standard input, or JSON itself
+  media-type  TYPE  -  the media type of the part before it
+  message-metadata  OBJECT  -  metadata of the message, a JSON object
+  accept  TYPE  *  a media type that the answer may have
+Interaction
+  task-id  ID  -  the task to go on with
+  context-id  ID  -  the context to go on in (task list: to list)
+  metadata  OBJECT  -  metadata of the request, a JSON object
+Waiting
+  wait watch  -  -  wait until the task settles (send does unless told otherwise)
+  async return-immediately no-wait  -  -  do not wait: print the identifiers and end
+  poll-interval  DURATION  =2s  how often to ask where there is no stream
+  timeout  DURATION  -  give up after so long in all
+  idle-timeout  DURATION  =120s  silence on a stream after which to ask and subscribe again
+Delivery
+  stream  -  typed  show events as they arrive; with -o json one a line
+History
+  history  N  -  how many messages of the task's history to fetch
+Card
+  validate  -  -  hold the card against the schema of A2A
+  extended  -  -  the card for signed-in callers
+List
+  status  STATE  -  only tasks in this state, such as working
+  after  TIME  -  only tasks whose status is newer, such as 2026-01-31T00:00:00Z
+  page-size  N  -  tasks a page, 1 to 100
+  page-token  TOKEN  -  the page to give, from the answer before
+  artifacts  -  -  with their artifacts
+Saving
+  to  FOLDER  =.  the folder to save in
+Agent
+  agent-card a  REF  -  the agent: a host, a URL, a card's URL or file, or an alias
+  agents  FILE  trusted  the file of aliases, instead of ~/.config/a2a-cli/agents.json
+  transport  BINDING  *  JSONRPC, HTTP+JSON or GRPC before the card's own order; best first
+  endpoint  URL  trusted  call this address instead of the one in the card
+  a2a-version  VERSION  =1.0  the protocol version to signal
+  extension  URI  *  a protocol extension to declare
+  svc-param  KEY:VALUE  * secret  a service parameter: an HTTP header, or metadata in gRPC
+  card-header  KEY:VALUE  * secret  a header for fetching the card alone
+Credentials
+  bearer  TOKEN  secret A2A_TOKEN  a bearer token
+  api-key  KEY  secret A2A_API_KEY  an API key, sent where the card says
+  basic  USER:PASSWORD  secret A2A_HTTP_USERNAME:A2A_HTTP_PASSWORD  a user and a password
+  trusted-origin  ORIGIN  * trusted  another origin that may be given the credentials
+  allow-http-credentials  -  trusted  send credentials without TLS to other machines
+Connection
+  connect-timeout  DURATION  =10s  how long connecting may take
+  ca  FILE  trusted A2A_TLS_CA  authorities to trust instead of the system's
+  cert  FILE  trusted A2A_TLS_CERT  a client certificate
+  key  FILE  trusted A2A_TLS_KEY  its private key
+  insecure  -  trusted  do not verify certificates; for development only
+  proxy  URL  trusted  send requests through this proxy (none: through no proxy)
+Server
+  agent  AGENT  =echo  what answers: echo, FILE.py:FUNCTION or exec:COMMAND
+  host  HOST  =127.0.0.1  the address to listen on
+  port  N  =41241  the port; 0 picks a free one
+  public-url  URL  -  the address in the card, when it is not the one listened on
+  name  NAME  -  the agent's name
+  description  TEXT  -  what the agent does
+  skill  SKILL  *  a skill for the card: ID, or ID=DESCRIPTION
+  card  FILE  -  a card, whole or in part, laid over the one built
+  transports  LIST  =JSONRPC,HTTP+JSON  what to offer, preferred first
+  allow-host  HOST  *  another Host header to answer to
+  max-concurrent-tasks  N  -  turns at work at once (default: 4 for commands, else no limit)
+  max-connections  N  =1000  connections open at once; 0 for no limit
+  keep-tasks  N  =1000  finished tasks kept for each caller; 0 for no limit
+  max-request-mib  MIB  =16  the largest request
+  lenient-version  -  -  take a request without A2A-Version for 1.0
+  framed  -  -  give a command a framed prompt instead of the bare text
+Output
+  output o  text|json  =text  the form of the answer
+  verbose  -  -  show all that was sent and received
+  debug  -  -  log what went over the wire to standard error, without credentials
+  config  FILE  trusted  a .env file instead of the one found from here upwards
+  help h  -  typed  show this and end
+  version v  -  typed  print the version and end
+"""
+
+
+class Option(NamedTuple):
+    """One option, as OPTIONS_TEXT has it."""
+
+    name: str
+    spellings: tuple[str, ...]  # the name first
+    metavar: str  # "" for a switch; it also says how a value is read
+    group: str
+    help: str
+    default: str
+    repeated: bool
+    secret: bool
+    typed: bool
+    trusted: bool
+    variables: tuple[str, ...]
+
+
+def _parse_options(text: str) -> dict[str, Option]:
+    options, group = {}, ""
+    for line in text.strip().split("\n"):
+        if not line.startswith(" "):
+            group = line
+            continue
+        spellings, metavar, notes, said = line.strip().split("  ", 3)
+        words, names = notes.split(), tuple(spellings.split())
+        default = next((word[1:] for word in words if word[0] == "="), "")
+        options[names[0]] = Option(
+            names[0],
+            names,
+            metavar.strip("-"),
+            group,
+            said,
+            default,
+            "*" in words,
+            "secret" in words,
+            "typed" in words,
+            "trusted" in words,
+            tuple(word for word in words if word.startswith("A2A")),
+        )
+    return options
+
+
+CLI_OPTIONS = _parse_options(OPTIONS_TEXT)
+SPELLINGS = {spelling: option for option in CLI_OPTIONS.values() for spelling in option.spellings}
+PART_OPTIONS = ("text", "file", "data")
+CREDENTIALS = tuple(option.name for option in CLI_OPTIONS.values() if option.secret)
+EXPOSED = (
+    "A credential given as an option is seen by other users of this machine (process table) and\n"
+    "stays in the shell's history. Prefer its environment variable or a .env file of mode 0600."
+)
+
+
+# --- values -------------------------------------------------------------------------------------
+
+
+def read_duration(text: str) -> float:
+    """Read 15, 15s, 500ms, 2m or 1h as seconds."""
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|)", text.strip())
+    if not found:
+        raise ValueError("is no duration such as 15s, 500ms or 2m")
+    return float(found[1]) * {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600}[found[2]]
+
+
+def read_size(text: str, unit: str = "B") -> int:
+    """Read 16MiB, 64KiB, 1GiB or a bare number of units as bytes."""
+    found = re.fullmatch(r"([0-9]{1,9}) ?(B|KiB|MiB|GiB|)", text.strip())
+    if not found:
+        raise ValueError("is no size such as 16MiB")
+    return int(found[1]) << {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30}[found[2] or unit]
+
+
+def _read_count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise ValueError("is no whole number")
+    return int(text)
+
+
+def _read_switch(text: str) -> bool:
+    if text.lower() in ("1", "true", "yes", "on"):
+        return True
+    if text.lower() in ("0", "false", "no", "off"):
+        return False
+    raise ValueError("is not true or false")
+
+
+def _read_json_object(text: str) -> Object:
+    try:
+        value = read_json(text.encode("utf-8", "surrogateescape"))
+    except JsonError as error:
+        raise ValueError(f"is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ValueError("""is no JSON object such as {"k":"v"}""")
+    return value
+
+
+def _read_pair(text: str) -> tuple[str, str]:
+    key, colon, value = text.partition(":")
+    if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", key.strip()):
+        raise ValueError("is not KEY:VALUE")
+    if re.search(r"[\x00-\x08\x0a-\x1f\x7f]", value):
+        raise ValueError("has a control character")
+    return key.strip(), value.strip()
+
+
+def _read_binding(text: str) -> str:
+    if "/" in text:
+        return text  # a binding of the agent's own is named by a URI
+    word = text.strip().upper()
+    return {"REST": "HTTP+JSON", "HTTP": "HTTP+JSON", "JSON-RPC": "JSONRPC"}.get(word, word)
+
+
+def _read_bindings(text: str) -> list[str]:
+    return [_read_binding(word) for word in text.split(",") if word.strip()]
+
+
+def _read_state(text: str) -> str:
+    name = text.upper().replace("-", "_")
+    name = name if name.startswith("TASK_STATE_") else "TASK_STATE_" + name
+    if name not in TASK_STATES:
+        known = ", ".join(state[11:].lower().replace("_", "-") for state in TASK_STATES[1:])
+        raise ValueError(f"is none of {known}")
+    return name
+
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "": _read_switch,
+    "DURATION": read_duration,
+    "MIB": lambda text: read_size(text, "MiB"),
+    "N": _read_count,
+    "OBJECT": _read_json_object,
+    "KEY:VALUE": _read_pair,
+    "BINDING": _read_binding,
+    "LIST": _read_bindings,
+    "STATE": _read_state,
+}
+
+
+def read_option(option: Option, text: str, where: str) -> Any:
+    """Read one value of an option; where says in an error which one it was."""
+    try:
+        if option.metavar.islower() and text not in option.metavar.split("|"):
+            raise ValueError("is not " + option.metavar.replace("|", " or "))
+        return READERS.get(option.metavar, str)(text)
+    except ValueError as error:
+        shown = "the value" if option.secret else repr(text[:80])
+        raise UsageError(f"{where}: {shown} {error}") from None
+
+
+# --- the command line ---------------------------------------------------------------------------
+
+
+class Line:
+    """A command line taken apart.
+
+    typed    (option name, text) in order
+    items    words and parts in order, each [kind, text, media type]; kind is "word" or one of
+             PART_OPTIONS
+    """
+
+    def __init__(self) -> None:
+        self.typed: list[tuple[str, str]] = []
+        self.items: list[list[str]] = []
+
+    def words(self) -> list[str]:
+        """Give what is no option and no option's value."""
+        return [text for kind, text, _ in self.items if kind == "word"]
+
+    def take_word(self) -> str:
+        """Take off the first word."""
+        at = next(at for at, item in enumerate(self.items) if item[0] == "word")
+        return self.items.pop(at)[1]
+
+    def given(self, name: str) -> bool:
+        """Say whether an option was typed."""
+        return any(typed == name for typed, _ in self.typed)
+
+    def add(self, option: Option, text: str) -> None:
+        """Note an option; a media type goes to the part before it."""
+        if option.name in PART_OPTIONS:
+            self.items.append([option.name, text, ""])
+        elif option.name == "media-type":
+            parts = [item for item in self.items if item[0] != "word"]
+            if not parts or parts[-1][2]:
+                raise UsageError(
+                    "--media-type belongs to the --text, --file or --data before it",
+                    hint="write it after its part: --file report --media-type application/pdf",
+                )
+            parts[-1][2] = text
+        self.typed.append((option.name, text))
+
+
+def parse_line(argv: Sequence[str], line: Line) -> None:
+    """Take a command line apart; what stood before an error is in line all the same.
+
+    Options may stand anywhere; -- ends them; - is a word.
+    """
+    tokens = iter(argv)
+    for token in tokens:
+        if token == "--":
+            line.items.extend(["word", rest, ""] for rest in tokens)
+        elif token.startswith("-") and token != "-":
+            line.add(*_read_token(token, tokens))
+        else:
+            line.items.append(["word", token, ""])
+
+
+def _read_token(token: str, tokens: Iterator[str]) -> tuple[Option, str]:
+    """Give the option that a token starts and its value, which may be the next token."""
+    name, equals, text = token.lstrip("-").partition("=")
+    option = SPELLINGS.get(name) if token[:2] == "--" or len(name) == 1 else None
+    if option is None and token[:2] != "--" and name not in SPELLINGS:
+        option, equals, text = SPELLINGS.get(token[1]), "=", token[2:]  # the form -ojson
+    if option is None or (token[:2] == "--" and len(name) == 1):
+        raise UsageError(f"unknown option {token.split('=')[0]}", hint=_similar(name))
+    if equals:
+        return option, text
+    if not option.metavar:
+        return option, "true"
+    value = next(tokens, None)
+    if value is None or (value[:2] == "--" and value[2:].split("=")[0] in SPELLINGS):
+        raise UsageError(
+            f"{token} needs a value: {option.metavar}",
+            hint=f"write {token}={value} if {value} is the value" if value else "",
+        )
+    return option, value
+
+
+def _similar(word: str, known: Iterable[str] = (), lead: str = "--") -> str:
+    """Ask "did you mean ...?" when something known looks like the word."""
+    names = [name for name in known or SPELLINGS if len(name) > 1]
+    close = difflib.get_close_matches(word, names, 1, 0.6)
+    return f"did you mean {lead}{close[0]}?" if close else ""
+
+
+# --- settings -----------------------------------------------------------------------------------
+
+
+class Layer(NamedTuple):
+    """A source of settings: the environment, a file, an alias."""
+
+    where: str
+    values: Mapping[str, str]  # by variable name
+    found: bool = False  # a .env file that merely lies in the working folder
+
+
+class Setting(NamedTuple):
+    """The effective value of an option."""
+
+    value: Any
+    text: list[str]  # as it was written
+    source: str
+    rank: int  # 0 typed, then the layers; the greater the weaker
+
+
+class Settings:
+    """All options: what was typed, over the layers, over the defaults.
+
+    prefix   of the variables: A2ACLI_ or A2A_SERVE_
+    Source   a2a-cli sections 6.5, 7.2, 8.3
+    """
+
+    def __init__(self, prefix: str, typed: Sequence[tuple[str, str]], layers: list[Layer]) -> None:
+        self.prefix = prefix
+        self.typed = typed
+        self.layers = layers
+
+    def variable(self, name: str) -> str:
+        """Give the name of an option's environment variable."""
+        return self.prefix + name.upper().replace("-", "_")
+
+    def find(self, name: str) -> Setting:
+        """Give the effective value of an option and its source."""
+        option = CLI_OPTIONS[name]
+        typed = [text for typed, text in self.typed if typed == name]
+        if typed:
+            return self._setting(option, typed, f"--{name}", f"flag --{name}", 0)
+        for rank, layer in enumerate(self.layers if not option.typed else (), 1):
+            if layer.found and option.trusted:
+                continue
+            for variable in (self.variable(name), *option.variables):
+                parts = [layer.values.get(part, "") for part in variable.split(":")]
+                if all(parts):
+                    where = f"{variable} of {layer.where}"
+                    text = ":".join(parts)
+                    texts = text.split("," if option.metavar == "BINDING" else "\n")
+                    return self._setting(option, texts, where, f"{variable}, {layer.where}", rank)
+        default = [option.default] if option.default else []
+        return self._setting(option, default, "", "built-in default", len(self.layers) + 1)
+
+    def _setting(
+        self, option: Option, texts: list[str], where: str, source: str, rank: int
+    ) -> Setting:
+        values = [read_option(option, text, where) for text in texts]
+        if option.repeated:
+            return Setting(values, texts, source, rank)
+        empty = None if option.metavar else False
+        return Setting(values[-1] if values else empty, texts[-1:], source, rank)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.find(name).value
+
+    def secrets(self) -> Iterator[str]:
+        """Give every credential in any layer, for taking them out of what is shown."""
+        for name in CREDENTIALS:
+            names = {self.variable(name), *":".join(CLI_OPTIONS[name].variables).split(":")} - {""}
+            texts = [text for typed, text in self.typed if typed == name]
+            for layer in self.layers:
+                texts += [layer.values[key] for key in names if layer.values.get(key)]
+            for text in texts:
+                yield from _secret_forms(CLI_OPTIONS[name], text)
+
+
+def _secret_forms(option: Option, text: str) -> Iterator[str]:
+    if option.metavar == "KEY:VALUE":
+        yield text.partition(":")[2].strip()
+        return
+    yield text
+    if option.name == "basic":
+        yield text.partition(":")[2]
+        yield base64.b64encode(text.encode("utf-8", "replace")).decode()
+
+
+_ENV_LINE = re.compile(r"\s*(?:export\s+)?(A2A(?:CLI)?_\w+)\s*=\s*(.*?)\s*")
+
+
+def read_env_file(text: str) -> dict[str, str]:
+    """Read the A2A lines of a .env file; other lines belong to other programs.
+
+    KEY=value, KEY='value' and KEY="value" with the escapes of JSON; # starts a comment
+    """
+    values = {}
+    for line in text.replace("\r\n", "\n").split("\n"):
+        found = _ENV_LINE.fullmatch(line)
+        if found:
+            values[found[1]] = _unquote_value(found[2])
+    return values
+
+
+def _unquote_value(text: str) -> str:
+    found = re.match(r"""'([^']*)'|"((?:[^"\\]|\\.)*)\"""", text)
+    if not found:
+        return re.split(r"(?:^|\s)#", text, maxsplit=1)[0].strip()
+    if found[1] is not None:
+        return found[1]
+    return re.sub(
+        r"\\(.)", lambda escape: {"n": "\n", "t": "\t"}.get(escape[1], escape[1]), found[2]
+    )
+
+
+def config_folder() -> str:
+    """Give the folder of the global .env file and the aliases (a2a-cli section 8.3)."""
+    return os.path.join(os.path.expanduser("~"), ".config", "a2a-cli")
+
+
+def find_env_file(folder: str) -> str:
+    """Give the .env file of a folder or the nearest one above it, "" if there is none."""
+    folder = os.path.abspath(folder)
+    while True:
+        path = os.path.join(folder, ".env")
+        if os.path.isfile(path):
+            return path
+        above = os.path.dirname(folder)
+        if above == folder:
+            return ""
+        folder = above
+
+
+def _owned_by_us(path: str) -> bool:
+    """Say whether a file is ours or the system's: in /tmp a .env may be anybody's."""
+    return not hasattr(os, "getuid") or os.stat(path).st_uid in (os.getuid(), 0)
+
+
+def load_layers(
+    prefix: str, explicit: str, environ: Mapping[str, str], warn: Callable[[str], None]
+) -> list[Layer]:
+    """Give the sources of settings, strongest first.
+
+    explicit   the file of --config, "" for the one found from the working folder upwards
+    Raises     UsageError: an explicit file cannot be read
+    """
+    layers = [Layer("the environment", environ)]
+    files = [(explicit, False)]
+    if prefix == "A2ACLI_":
+        top = os.path.join(config_folder(), ".env")
+        local = "" if explicit else find_env_file(".")
+        if local and not _owned_by_us(local):
+            warn(f"{local} is ignored: it belongs to another user")
+            local = ""
+        files += [(local if local != top else "", True), (top, False)]
+    for path, found in files:
+        if path and (path == explicit or os.path.isfile(path)):
+            layers.append(Layer(path, read_env_file(file_text(path)), found))
+            _check_env_file(prefix, layers[-1], warn)
+    return layers
+
+
+def _check_env_file(prefix: str, layer: Layer, warn: Callable[[str], None]) -> None:
+    """Warn of what a file of settings should not have, or may not say."""
+    variables = {
+        prefix + name.upper().replace("-", "_"): option for name, option in CLI_OPTIONS.items()
+    }
+    for option in CLI_OPTIONS.values():
+        variables.update({name: option for names in option.variables for name in names.split(":")})
+    for name in layer.values:
+        known = variables.get(name)
+        if known is None and name.startswith(prefix):
+            warn(f"{name} in {layer.where} is no setting. {_similar(name, variables, '')}".strip())
+        elif known and layer.found and known.trusted:
+            warn(f"{name} in {layer.where} is ignored: name the file with --config to trust it")
+    if any(option.secret and layer.values.get(name) for name, option in variables.items()):
+        _check_mode(layer.where, warn)
+
+
+def _check_mode(path: str, warn: Callable[[str], None]) -> None:
+    if os.name == "posix" and os.stat(path).st_mode & 0o077:
+        warn(f"{path} holds a credential and others may read it: chmod 600 {shell_quote(path)}")
+
+
+def shell_quote(text: str) -> str:
+    """Quote a word for a shell, where it needs it."""
+    if re.fullmatch(r"[A-Za-z0-9_./:@%+,=-]+", text):
+        return text
+    return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+def file_bytes(path: str) -> bytes:
+    """Read a file that the user named."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def file_text(path: str) -> str:
+    """Read a text file that the user named."""
+    return file_bytes(path).decode("utf-8-sig", "replace")
+
+
+# --- output -------------------------------------------------------------------------------------
+
+# What a terminal may obey or a reader may be fooled by: C0, DEL and C1 controls, line separators,
+# bidirectional overrides and isolates, lone surrogates. \t and \n are for the caller to decide.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def _escape_control(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def plain(text: str) -> str:
+    """Make foreign text fit for one line of a terminal."""
+    return _CONTROL.sub(_escape_control, re.sub(r"\s*[\r\n]\s*|\t", " ", text))
+
+
+def plain_block(text: str) -> str:
+    """Make foreign text of several lines fit for a terminal."""
+    return _CONTROL.sub(_escape_control, text.replace("\r\n", "\n"))
+
+
+def json_text(value: Json, indent: int | None = None) -> str:
+    """Write JSON for people and programs: UTF-8 as it is, but nothing a terminal obeys."""
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _hide(text: str, secrets: Iterable[str]) -> str:
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(secret, "[redacted]")
+    return text
+
+
+class Console:
+    """Standard output and standard error, in UTF-8 whatever the machine says."""
+
+    def __init__(self) -> None:
+        self.secrets: set[str] = set()
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+    def write(self, text: str) -> None:
+        """Write to standard output, at once."""
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    def note(self, label: str, text: str) -> None:
+        """Write a diagnostic to standard error, without any credential."""
+        lines = plain_block(self.hide(text)).strip().split("\n")
+        sys.stderr.write(f"{label}: " + "\n  ".join(lines) + "\n")
+        sys.stderr.flush()
+
+    def warn(self, text: str) -> None:
+        """Write a warning."""
+        self.note("Warning", text)
+
+    def hide(self, text: str) -> str:
+        """Take credentials out of a text."""
+        return _hide(text, self.secrets)
+
+
+class TextOutput:
+    """Results as text: fields `Label: value`, blocks closed by a blank line (a2a-cli 11.2).
+
+    A line of foreign text can never pass for a field: inside a block an empty line is written as
+    one blank, so that the first empty line is the block's end.
+    """
+
+    def __init__(self, console: Console, verbose: bool = False) -> None:
+        self.console = console
+        self.verbose = verbose
+        self.open = ""  # the artifact whose text the open block holds
+        self.fresh = True  # at the start of a line of the open block
+        self.named: tuple[str, str] | None = None  # the task and context already written
+
+    def field(self, label: str, value: object) -> None:
+        """Write one line."""
+        self.close()
+        text = plain(str(value)) if value or value == 0 else "(none)"
+        self.console.write(f"{label}: {text}\n")
+
+    def block(self, label: str, text: str, name: str = "") -> None:
+        """Write a block; with a name it stays open for more()."""
+        self.close()
+        self.console.write(f"{label}:\n")
+        self.open, self.fresh = name or " ", True
+        self.more(text)
+        if not name:
+            self.close()
+
+    def more(self, text: str) -> None:
+        """Go on in the open block: chunks of one text are one text."""
+        text = plain_block(text)
+        if text:
+            padded = re.sub(r"(?<=\n)(?=\n)", " ", text)
+            lead = " " if self.fresh and padded[0] == "\n" else ""
+            self.console.write(lead + padded)
+            self.fresh = padded[-1] == "\n"
+
+    def close(self) -> None:
+        """End the open block."""
+        if self.open:
+            self.console.write("\n" if self.fresh else "\n\n")
+            self.open = ""
+
+    def part(self, part: Object, name: str = "") -> None:
+        """Write one part; none is ever left out."""
+        if "text" in part:
+            if part.get("filename"):
+                self.field("File", describe_file(part))
+            self.block("Text", str(part["text"]), name)
+        elif "raw" in part or "url" in part:
+            self.field("File", describe_file(part))
+        elif "data" in part:
+            self.block("Data", json_text(part["data"], 2))
+        else:
+            self.block("Part", json_text(part, 2))
+        if self.verbose and not name:
+            extra = {key: part[key] for key in ("mediaType", "filename", "metadata") if key in part}
+            if extra:
+                self.field("Part details", json_text(extra))
+
+    def message(self, message: Object, label: str) -> None:
+        """Write a message: its id under the label, then its parts."""
+        self.field(label, message.get("messageId", ""))
+        for part in message.get("parts", ()):
+            self.part(part)
+        self.details(message)
+
+    def details(self, value: Object) -> None:
+        """Write, when asked for everything, what has no label of its own."""
+        for key in ("metadata", "extensions", "referenceTaskIds", "description"):
+            if self.verbose and value.get(key):
+                self.block(key[0].upper() + key[1:], json_text(value[key], 2))
+
+    def identify(self, task_id: str, context_id: str, state: str = "") -> None:
+        """Write which task, which context and which state; a pair just written is not repeated."""
+        if self.named != (task_id, context_id):
+            self.field("Task", task_id)
+            self.field("Context", context_id)
+        if state:
+            self.field("State", state)
+
+    def early(self, event: Object) -> None:
+        """Write the identifiers of a task before the wait for its end."""
+        task = event.get("task")
+        if task and self.named is None:
+            self.identify(task.get("id", ""), task.get("contextId", ""))
+            self.named = (task.get("id", ""), task.get("contextId", ""))
+
+    def task(self, task: Object) -> None:
+        """Write a task."""
+        status = task.get("status", {})
+        self.identify(task.get("id", ""), task.get("contextId", ""), status.get("state", ""))
+        if self.verbose and status.get("timestamp"):
+            self.field("Updated", status["timestamp"])
+        if status.get("message"):
+            self.message(status["message"], "Status message")
+        for artifact in task.get("artifacts", ()):
+            self.artifact(artifact)
+        for message in task.get("history", ()):
+            self.message(message, "History message")
+            self.field("Role", message.get("role", ""))
+        self.details(task)
+
+    def artifact(self, artifact: Object, name: str = "") -> None:
+        """Write an artifact; with a name its last text stays open for the next chunk."""
+        shown = artifact.get("artifactId", "")
+        title = artifact.get("name", "")
+        self.field("Artifact", f"{title} ({shown})" if title and title != shown else shown)
+        parts = artifact.get("parts", ())
+        for part in parts:
+            self.part(part, name if part is parts[-1] else "")
+        self.details(artifact)
+
+    def event(self, event: Object) -> None:
+        """Write one event of a stream."""
+        if "artifactUpdate" in event:
+            self.chunk(event["artifactUpdate"])
+        elif "statusUpdate" in event:
+            update = event["statusUpdate"]
+            self.named = None
+            status = {"status": update.get("status", {}), "metadata": update.get("metadata")}
+            self.task({"id": update.get("taskId"), "contextId": update.get("contextId"), **status})
+        else:
+            self.result(event)
+
+    def chunk(self, update: Object) -> None:
+        """Write an artifact's chunk; text that goes on where it stopped is glued to it."""
+        artifact = update.get("artifact", {})
+        name, parts = artifact.get("artifactId", ""), artifact.get("parts", ())
+        texts = [part["text"] for part in parts if "text" in part]
+        if update.get("append") and self.open == name and len(texts) == len(parts):
+            self.more("".join(texts))
+        else:
+            self.artifact(artifact, name)
+        if update.get("lastChunk"):
+            self.close()
+
+    def result(self, value: Object) -> None:
+        """Write what a send gave: a task or a message."""
+        if "message" not in value:
+            self.task(value.get("task", value))
+            return
+        message = value["message"]
+        self.message(message, "Message")
+        for label, key in (("Task", "taskId"), ("Context", "contextId")):
+            if message.get(key):
+                self.field(label, message[key])
+
+
+def read_data_url(url: str) -> tuple[str, bytes]:
+    """Read a data: URL: its media type and its bytes (RFC 2397).
+
+    Raises  PeerError: it is none
+    """
+    head, comma, data = url[5:].partition(",")
+    kind, encoded, _ = head.partition(";base64")
+    try:
+        content = unquote(data, "latin-1").encode("latin-1")
+        content = decode_base64(content.decode("ascii")) if encoded else content
+    except ValueError:
+        comma = ""
+    if not comma:
+        raise PeerError("a data: address that cannot be read")
+    return kind or "text/plain", content
+
+
+def describe_file(part: Object) -> str:
+    """Say what a file part is: its name, media type and size or address."""
+    kind = part.get("mediaType") or "unknown type"
+    if "text" in part:
+        size = f"{len(part['text'].encode('utf-8', 'replace'))} bytes"
+    elif "raw" in part:
+        size = f"{len(decode_base64(part['raw']))} bytes"
+    elif part["url"].startswith("data:"):
+        kind, size = _describe_data_url(part["url"])
+    else:
+        size = "at " + part["url"]
+    return f"{part.get('filename') or 'unnamed'} ({kind}, {size})"
+
+
+def _describe_data_url(url: str) -> tuple[str, str]:
+    try:
+        kind, data = read_data_url(url)
+    except PeerError as error:
+        return "unknown type", str(error)
+    return kind, f"{len(data)} bytes"
+
+
+class JsonOutput:
+    """Results as the protocol's own JSON: one document, or with --stream one a line."""
+
+    def __init__(self, console: Console, lines: bool) -> None:
+        self.console = console
+        self.lines = lines
+
+    def result(self, value: Json) -> None:
+        """Write one value."""
+        self.console.write(json_text(value, None if self.lines else 2) + "\n")
+
+    event = task = result
+
+    def early(self, event: Object) -> None:
+        """Write nothing while waiting: there is one document."""
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+
+def error_envelope(error: A2AError) -> Object:
+    """Give the error object of a2a-cli appendix B."""
+    code = error.jsonrpc_code if isinstance(error, Fault) else None
+    fields = {"code": error.code, "message": error.message, "hint": error.hint or None}
+    return {"error": {**fields, "a2aCode": code}}
+
+
+# --- a run --------------------------------------------------------------------------------------
+
+
+class Command(NamedTuple):
+    """One command."""
+
+    name: str
+    arguments: str  # AGENT: it calls one
+    groups: str  # of options, by title
+    run: Callable[[Run], None]
+    summary: str
+
+
+class AgentName(NamedTuple):
+    """The agent that a command is for."""
+
+    text: str  # as given
+    reference: str  # what it stands for, when it is an alias
+    typed: bool  # as a word of the command line
+
+
+class Seen(NamedTuple):
+    """What is known of the task so far, for saying how to go on."""
+
+    task_id: str
+    context_id: str
+    state: str
+
+    def after(self, value: Object) -> Seen:
+        """Add what a result or an event says."""
+        kinds = ("task", "statusUpdate", "artifactUpdate", "message")
+        value = next((value[kind] for kind in kinds if isinstance(value.get(kind), dict)), value)
+        own = value.get("id", "") if "status" in value else ""
+        return Seen(
+            value.get("taskId") or own or self.task_id,
+            value.get("contextId") or self.context_id,
+            value.get("status", {}).get("state") or self.state,
+        )
+
+
+class Run:
+    """One run of the program: what was typed, the settings, what is known of the task so far."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self.argv = argv
+        self.line = Line()
+        self.console = Console()
+        self.command: Command | None = None
+        self.settings = Settings("A2ACLI_", [], [])
+        self.as_json = wants_json(argv, os.environ)
+        self.out: TextOutput | JsonOutput = TextOutput(self.console)
+        self.agent = AgentName("", "", False)
+        self.seen = Seen("", "", "")
+
+    def waiting(self, event: Object) -> None:
+        """Take an event that comes while a command waits: the identifiers are shown at once."""
+        self.seen = self.seen.after(event)
+        self.out.early(event)
+        text = text_of(event.get("statusUpdate", {}).get("status", {}).get("message", {}))
+        if text and not self.as_json and sys.stderr.isatty():
+            self.console.note("Progress", text)
+
+    def finish(self, value: Object) -> None:
+        """Write a result, how to go on from it, and a warning if it is no success."""
+        self.seen = self.seen.after(value)
+        self.out.result(value)
+        self.conclude()
+
+    def conclude(self) -> None:
+        """Say how to go on, and name an outcome that is no success (a2a-cli sections 6.6, 8.2)."""
+        self.out.close()
+        following = self.following()
+        if isinstance(self.out, TextOutput) and following:
+            self.out.field("Next", following)
+        if self.seen.state in INTERRUPTED_STATES:
+            wants = "input" if self.seen.state == INPUT_REQUIRED else "authorization"
+            self.console.warn(f"the agent waits for {wants}; go on with: {following}")
+        elif self.seen.state in TERMINAL_STATES and self.seen.state != COMPLETED:
+            self.console.warn(f"the task ended as {self.seen.state}")
+
+    def following(self) -> str:
+        """Give the command that goes on from here, "" when there is none."""
+        if self.seen.state in INTERRUPTED_STATES:
+            return self.spell("send", "--task-id", self.seen.task_id, text="<reply>")
+        if self.seen.task_id and self.seen.state not in TERMINAL_STATES:
+            return self.spell("task get", self.seen.task_id, "--wait")
+        if self.seen.context_id:
+            return self.spell("send", "--context-id", self.seen.context_id, text="<text>")
+        return ""
+
+    def spell(self, command: str, *words: str, text: str = "") -> str:
+        """Write a command line that reaches the same agent; credentials are never in it."""
+        program = [os.path.basename(sys.executable) or "python3", sys.argv[0]]
+        agent = [self.agent.text] if self.agent.typed else []
+        options = []
+        for name, value in self.line.typed:
+            option = CLI_OPTIONS[name]
+            plain_one = option.group in ("Agent", "Connection") and not option.secret
+            if plain_one or name == "config":
+                options += [f"--{name}", value] if option.metavar else [f"--{name}"]
+        parts = [*program, *command.split(), *agent, *words, *options]
+        return " ".join([*map(shell_quote, parts), *([f'"{text}"'] if text else [])])
+
+
+def wants_json(argv: Sequence[str], environ: Mapping[str, str]) -> bool:
+    """Say whether errors are to be JSON, even those of a command line that cannot be read."""
+    for at, token in enumerate(argv):
+        if token == "--":
+            break
+        if token in ("-o", "--output") and at + 1 < len(argv):
+            return argv[at + 1] == "json"
+        if token.startswith(("-o", "--output=")):
+            return token in ("-ojson", "-o=json", "--output=json")
+    own = argv[:1] in (["serve"], ["demo-server"])
+    return environ.get("A2A_SERVE_OUTPUT" if own else "A2ACLI_OUTPUT") == "json"
+
+
+# --- which agent --------------------------------------------------------------------------------
+
+
+def choose_agent(run: Run, takes_more: bool) -> None:
+    """Find the agent: with -a or its variable set every word belongs to the command.
+
+    An http(s) URL in first place with more after it names the agent all the same.
+    """
+    line, found, words = run.line, run.settings.find("agent-card"), run.line.words()
+    more = len(words) > 1 or len(line.items) > len(words) or line.given("task-id")
+    names = bool(words) and (
+        not found.value
+        or (words[0].startswith(("http://", "https://")) and (more or not takes_more))
+    )
+    if names and found.value and found.rank == 0:
+        raise UsageError(f"two agents: {words[0]} and --agent-card {found.value}")
+    text = line.take_word() if names else found.value or ""
+    if not text:
+        raise UsageError("no agent is named", hint="name it first, or set A2ACLI_AGENT_CARD")
+    run.agent = AgentName(text, use_alias(run, text), names)
+    run.console.secrets.update(run.settings.secrets())
+    guard_credentials(run, "" if names or found.rank == 0 else found.source)
+
+
+def use_alias(run: Run, name: str) -> str:
+    """Give the reference of an agent; settings of an alias come right behind what was typed."""
+    explicit = run.settings["agents"]
+    path = explicit or os.path.join(config_folder(), "agents.json")
+    if "/" in name or not (explicit or os.path.isfile(path)):
+        return name
+    try:
+        aliases = read_json(file_bytes(path))
+        entry = aliases.get("agents", aliases).get(name)
+    except (JsonError, AttributeError):
+        raise UsageError(f"{path} is no JSON object of aliases") from None
+    if not isinstance(entry, dict):
+        return entry if isinstance(entry, str) else name
+    settings = {key: value for key, value in entry.items() if key not in ("url", "cardUrl")}
+    unknown = [key for key in settings if key not in CLI_OPTIONS]
+    if unknown:
+        raise UsageError(f"{path}: {name}: {unknown[0]} is no option")
+    values = {run.settings.variable(key): _setting_text(value) for key, value in settings.items()}
+    run.settings.layers.insert(0, Layer(f"{name} in {path}", values))
+    if any(key in CREDENTIALS for key in settings):
+        _check_mode(path, run.console.warn)
+    return str(entry.get("cardUrl") or entry.get("url") or name)
+
+
+def _setting_text(value: Json) -> str:
+    if isinstance(value, list):
+        return "\n".join(map(str, value))
+    return json_text(value) if isinstance(value, (dict, bool)) else str(value)
+
+
+def guard_credentials(run: Run, agent_source: str) -> None:
+    """Keep a .env file that merely lies here from bringing its agent and our credentials together.
+
+    agent_source   where the agent came from, "" for the command line
+    Raises         AuthError: its agent with credentials from elsewhere
+    """
+    local = next((layer for layer in run.settings.layers if layer.found), None)
+    if local is None:
+        return
+    from_local = agent_source.endswith(local.where)
+    alias = f"{run.agent.text} in "
+    named = local.values.get("A2ACLI_AGENT_CARD", "")
+    for name in CREDENTIALS:
+        found = run.settings.find(name)
+        if not found.value or found.rank == 0:
+            continue
+        ours = found.source.endswith(local.where)
+        if from_local and not ours and alias not in found.source:
+            raise AuthError(
+                f"the agent is named by {local.where}, but --{name} comes from {found.source}",
+                hint=f"name the agent yourself to send it there: -a {shell_quote(run.agent.text)}",
+            )
+        if ours and named and _host_of(named) != _host_of(run.agent.reference):
+            raise AuthError(
+                f"--{name} of {local.where} is for {named}, not for {run.agent.text}",
+                hint=f"--config {shell_quote(local.where)} uses it all the same",
+            )
+
+
+def _host_of(reference: str) -> str:
+    """Give the host and port a reference leads to, or the reference if it is no address."""
+    return re.sub(r"^\w+://", "", reference).split("/")[0].lower() or reference
+
+
+# --- commands -----------------------------------------------------------------------------------
+
+
+def run_config_show(run: Run) -> None:
+    """Show every setting with its value and where it came from; credentials are left out."""
+    shown = {}
+    for option in CLI_OPTIONS.values():
+        if option.typed or option.group in ("Server", "Saving"):
+            continue
+        setting = run.settings.find(option.name)
+        value = [_shown(option, text) for text in setting.text]
+        shown[option.name] = {"value": ", ".join(value) or None, "source": setting.source}
+    files = [layer.where for layer in run.settings.layers[1:]]
+    if isinstance(run.out, JsonOutput):
+        run.out.result({"settings": shown, "files": files})
+        return
+    for name, row in shown.items():
+        run.out.field(name, f"{row['value'] or 'not set'} ({row['source']})")
+    for path in files:
+        run.out.field("file", path)
+
+
+def _shown(option: Option, text: str) -> str:
+    if not option.secret:
+        return _hide(text, ())  # a proxy's URL may hold a password
+    return text.partition(":")[0] + ":***" if option.metavar == "KEY:VALUE" else "***"
+
+
+# --- help ---------------------------------------------------------------------------------------
+
+HELP = """\
+Usage: a2a.py COMMAND [AGENT] [ARGUMENTS] [options]
+
+Talk to agents that speak the Agent2Agent protocol, and be one.
+
+Commands:
+{commands}
+
+AGENT is a host, a URL, an agent card's URL or file, or an alias. Options may stand anywhere.
+a2a.py COMMAND --help tells the options of a command and what they are set to now.
+Exit status: 0 done, whatever the agent decided; 1 failed; 2 usage; 3 unreachable;
+4 credentials; 5 timed out."""
+
+
+def run_help(run: Run) -> None:
+    """Show the commands, or one of them."""
+    name = " ".join(run.line.words())
+    if name in COMMANDS:
+        run.console.write(command_help(run.settings, COMMANDS[name]))
+        return
+    rows = [c for c in COMMANDS.values() if not name or c.name.startswith(name + " ")]
+    if not rows:
+        raise UsageError(f"no command {name!r}", hint=_similar(name, COMMANDS, ""))
+    commands = "\n".join(f"  {c.name + ' ' + c.arguments:32}  {c.summary}" for c in rows)
+    run.console.write(HELP.format(commands=commands) + "\n")
+
+
+def command_help(settings: Settings, command: Command) -> str:
+    """Give the help of a command, with the values its options have now."""
+    lines = [f"Usage: a2a.py {command.name} {command.arguments} [options]".replace("  ", " ")]
+    lines += ["", command.summary[0].upper() + command.summary[1:] + "."]
+    for group in command.groups.split():
+        options = [option for option in CLI_OPTIONS.values() if option.group == group]
+        lines += ["", group + ":"]
+        for option in options:
+            names = [
+                f"-{n}" if len(n) == 1 else f"--{n}"
+                for n in sorted(option.spellings, key=lambda n: len(n) > 1)
+            ]
+            left = "  " + ", ".join(names) + (" " + option.metavar if option.metavar else "")
+            text = option.help + _effective(settings, option)
+            wrapped = textwrap.wrap(text, 66)
+            lines.append(f"{left:30}  {wrapped[0]}" if len(left) <= 30 else left)
+            lines += [" " * 32 + more for more in wrapped[len(left) <= 30 :]]
+        if group == "Credentials":
+            lines += ["", *EXPOSED.split("\n")]
+    prefix = settings.prefix
+    lines += ["", f"Options can also be set as {prefix}NAME in the environment or a .env file."]
+    return "\n".join(lines) + "\n"
+
+
+def _effective(settings: Settings, option: Option) -> str:
+    """Say what an option is set to when nothing is typed."""
+    many = " (repeatable)" if option.repeated else ""
+    try:
+        setting = settings.find(option.name)
+    except UsageError as error:
+        return f"{many} (wrong now: {error})"
+    text = ", ".join(_shown(option, text) for text in setting.text)
+    if not text and not option.metavar and not option.typed:
+        text = "off"
+    if not text:
+        return many
+    if setting.rank > len(settings.layers):
+        return f"{many} (default: {text})"
+    return f"{many} (now: {text}, from {setting.source})"
+
+
+# --- shell completion ---------------------------------------------------------------------------
+
+BASH = """\
+_a2a_py() {{
+    local line=" ${{COMP_WORDS[*]:1:COMP_CWORD-1}} " words="{commands}"
+    case "$line" in
+{cases}
+    esac
+    COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+}}
+complete -o default -F _a2a_py a2a.py a2a
+"""
+
+
+def run_completion(run: Run) -> None:
+    """Write a completion script for a shell."""
+    shells = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+    words = run.line.words()
+    if len(words) != 1 or words[0] not in shells:
+        raise UsageError("name one shell: " + ", ".join(shells))
+    run.console.write(shells[words[0]]())
+
+
+def options_of(command: Command) -> list[Option]:
+    """Give the options that a command takes."""
+    groups = command.groups.split()
+    return [option for option in CLI_OPTIONS.values() if option.group in groups]
+
+
+def _bash() -> str:
+    cases = []
+    for command in COMMANDS.values():
+        words = " ".join("--" + option.name for option in options_of(command))
+        cases.append(f'        *" {command.name} "*) words="{words}" ;;')
+    spaces = {name.split()[0] for name in COMMANDS if " " in name}
+    for space in sorted(spaces):
+        words = " ".join(name.split()[1] for name in COMMANDS if name.startswith(space + " "))
+        cases.append(f'        *" {space} "*) words="{words}" ;;')
+    commands = " ".join(sorted({name.split()[0] for name in COMMANDS}))
+    return BASH.format(commands=commands, cases="\n".join(cases))
+
+
+def _zsh() -> str:
+    return "autoload -U +X bashcompinit && bashcompinit\n" + _bash()
+
+
+def _fish() -> str:
+    first = " ".join(sorted({name.split()[0] for name in COMMANDS}))
+    lines = [f"complete -c a2a.py -n __fish_use_subcommand -xa '{first}'"]
+    for command in COMMANDS.values():
+        words = command.name.split()
+        seen = " ".join(f"; and __fish_seen_subcommand_from {word}" for word in words)[6:]
+        if len(words) == 2:
+            space = f"__fish_seen_subcommand_from {words[0]}"
+            lines.append(f"complete -c a2a.py -n '{space}' -xa {words[1]}")
+        for option in options_of(command):
+            takes = " -r" if option.metavar else ""
+            said = option.help.replace("'", "")
+            lines.append(f"complete -c a2a.py -n '{seen}' -l {option.name}{takes} -d '{said}'")
+    return "\n".join(lines) + "\n"
+
+
+# --- main ---------------------------------------------------------------------------------------
+
+_TO_ALL = "Agent Credentials Connection Output"
+COMMANDS = {
+    row[0]: Command(*row)
+    for row in (
+        ("config show", "", "Message Interaction Waiting History Card List " + _TO_ALL,
+         run_config_show, "show every setting and where it comes from"),
+        ("completion", "SHELL", "Output", run_completion, "complete in bash, zsh or fish"),
+        ("help", "[COMMAND]", "Output", run_help, "show this, or the options of a command"),
+    )
+}  # fmt: skip
+
+
+def choose_command(line: Line) -> Command:
+    """Take the command's words off the line."""
+    words = line.words()
+    if not words:
+        return COMMANDS["help"]
+    for name in (" ".join(words[:2]), words[0]):
+        if name in COMMANDS:
+            for _ in name.split():
+                line.take_word()
+            return COMMANDS[name]
+    inside = [name for name in COMMANDS if name.startswith(words[0] + " ")]
+    if inside and line.given("help"):
+        return COMMANDS["help"]
+    if inside:
+        raise UsageError(f"{words[0]} what? " + ", ".join(inside))
+    raise UsageError(f"unknown command {words[0]!r}", hint=_similar(words[0], COMMANDS, ""))
+
+
+def execute(run: Run) -> None:
+    """Do what the command line says."""
+    run.line = line = Line()
+    parse_line(run.argv, line)
+    if line.given("version"):
+        run.console.write(f"a2a.py {VERSION}\n")
+        return
+    run.command = command = choose_command(line)
+    takes = {option.name for option in options_of(command)}
+    wrong = next((name for name, _ in line.typed if name not in takes), None)
+    if wrong:
+        owners = [c.name for c in COMMANDS.values() if CLI_OPTIONS[wrong].group in c.groups.split()]
+        raise UsageError(f"{command.name} has no option --{wrong}", hint="of " + ", ".join(owners))
+    load_settings(run, "A2A_SERVE_" if "Server" in command.groups else "A2ACLI_")
+    if line.given("help") and command.name != "help":
+        run.console.write(command_help(run.settings, command))
+        return
+    if command.arguments.startswith("AGENT"):
+        signal.signal(signal.SIGTERM, _terminate)
+        choose_agent(run, takes_more=" " in command.arguments)
+    command.run(run)
+    run.out.close()
+
+
+def load_settings(run: Run, prefix: str) -> None:
+    """Read the sources of settings and set up the output."""
+    typed = run.line.typed
+    explicit = dict(typed).get("config") or os.environ.get(prefix + "CONFIG", "")
+    layers = load_layers(prefix, explicit, os.environ, run.console.warn)
+    run.settings = Settings(prefix, typed, layers)
+    run.console.secrets.update(run.settings.secrets())
+    for name, _ in typed:
+        run.settings.find(name)
+    run.as_json = run.settings["output"] == "json"
+    if run.as_json:
+        run.out = JsonOutput(run.console, run.settings["stream"])
+    else:
+        run.out = TextOutput(run.console, run.settings["verbose"])
+
+
+def report(run: Run, error: A2AError) -> int:
+    """Write an error, as the form of output wants it; give the exit status."""
+    run.out.close()
+    following = run.following() if run.seen.task_id else ""
+    if isinstance(error, TimeoutExpired) and following:
+        error.hint = f"the task goes on; follow it with: {following}"
+    elif isinstance(error, Fault) and not error.hint:
+        error.hint = "--debug shows what went over the wire"
+    error.message, error.hint = map(run.console.hide, (error.message, error.hint))
+    if run.as_json:
+        lines = run.line.given("stream")
+        JsonOutput(run.console, lines).result(error_envelope(error))
+    else:
+        run.console.note("Error", error.message)
+        run.console.note("Code", error.code)
+        if error.hint:
+            run.console.note("Hint", error.hint)
+    return error.exit_status
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; give the exit status."""
+    # An agent file that imports a2a gets this module, not a second copy of it.
+    sys.modules["a2a"] = sys.modules[__name__]
+    run = Run(sys.argv[1:] if argv is None else argv)
+    try:
+        try:
+            execute(run)
+            return 0
+        except A2AError as error:
+            if run.line.given("debug"):
+                run.console.note("debug", traceback.format_exc())
+            return report(run, error)
+    except KeyboardInterrupt as signalled:
+        return interrupted(run, signalled)
+    except BrokenPipeError:
+        # Whoever read our output has left; the interpreter's own flush at exit must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as failure:
+        return broken(run, failure)
+
+
+def broken(run: Run, failure: Exception) -> int:
+    """Report what nobody foresaw: its kind, and with --debug the traceback."""
+    if run.line.given("debug"):
+        run.console.note("debug", traceback.format_exc())
+    error = A2AError(f"unexpected failure: {type(failure).__name__}", hint="--debug shows where")
+    return report(run, error)
+
+
+def interrupted(run: Run, signalled: KeyboardInterrupt) -> int:
+    """End quietly, after saying how to go on with the task."""
+    run.out.close()
+    following = run.following() if run.seen.task_id else ""
+    if following:
+        run.console.note("Interrupted", f"the task goes on; follow it with: {following}")
+    return 143 if isinstance(signalled, Terminated) else 130
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: end as after Ctrl-C, so that the task's identifier is not lost."""
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise Terminated
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,468 @@
+"""Chapter 21, the command line: options, settings, output, commands, as child processes."""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import a2a
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import support
+
+
+def parsed(*argv):
+    """Give a command line taken apart."""
+    line = a2a.Line()
+    a2a.parse_line(argv, line)
+    return line
+
+
+def envelope(done):
+    """Give the error object that a failed command wrote, which must be all of its output."""
+    value = json.loads(done.stdout)
+    assert list(value) == ["error"], done.stdout
+    assert set(value["error"]) == {"code", "message", "hint", "a2aCode"}, done.stdout
+    return value["error"]
+
+
+def fields(text):
+    """Read text output: [(label, value)], blocks as (label, content)."""
+    found, lines = [], iter(text.split("\n"))
+    for line in lines:
+        if not line:
+            continue
+        label, colon, value = line.partition(":")
+        assert colon, f"no field: {line!r} in {text!r}"
+        if value:
+            found.append((label, value[1:]))
+        else:
+            found.append((label, "\n".join(iter(lambda: next(lines), ""))))
+    return found
+
+
+class Folder(unittest.TestCase):
+    """A working folder and a home of its own."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.home = pathlib.Path(folder.name).resolve() / "home"
+        self.work = self.home / "work" / "deeper"
+        self.config = self.home / ".config" / "a2a-cli"
+        self.work.mkdir(parents=True)
+        self.config.mkdir(parents=True)
+
+    def write(self, path, text, mode=0o600):
+        path.write_text(text, encoding="utf-8")
+        path.chmod(mode)
+        return path
+
+    def cli(self, *arguments, **options):
+        home = {"HOME": str(self.home), "USERPROFILE": str(self.home)}
+        options["env"] = {**home, **options.get("env", {})}
+        return support.run_cli(*arguments, cwd=self.work, **options)
+
+    def shown(self, *arguments, **options):
+        """Give what `config show` says of each setting, as {name: (value, source)}."""
+        done = self.cli("config", "show", "-o", "json", *arguments, **options)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        rows = json.loads(done.stdout)["settings"]
+        return {name: (row["value"], row["source"]) for name, row in rows.items()}
+
+
+class LineTest(unittest.TestCase):
+    def test_options_stand_anywhere(self):
+        line = parsed("-o", "json", "send", "--timeout=5", "URL", "--file", "x", "text", "--async")
+        self.assertEqual(["send", "URL", "text"], line.words())
+        typed = [("output", "json"), ("timeout", "5"), ("file", "x"), ("async", "true")]
+        self.assertEqual(typed, line.typed)
+
+    def test_short_options_take_their_value_in_every_form(self):
+        for argv in (("-o", "json"), ("-ojson",), ("-o=json",), ("--output=json",)):
+            with self.subTest(argv=argv):
+                self.assertEqual([("output", "json")], parsed(*argv).typed)
+
+    def test_two_dashes_end_the_options(self):
+        self.assertEqual(["send", "--file", "-x"], parsed("send", "--", "--file", "-x").words())
+
+    def test_a_single_dash_is_a_word(self):
+        self.assertEqual(["send", "-"], parsed("send", "-").words())
+
+    def test_aliases_of_an_option_mean_the_option(self):
+        line = parsed("--no-wait", "--return-immediately", "--watch")
+        self.assertEqual(["async", "async", "wait"], [name for name, _ in line.typed])
+
+    def test_parts_keep_their_order(self):
+        line = parsed("send", "--data", "d", "--text", "t", "word", "--file", "f")
+        items = [("word", "send"), ("data", "d"), ("text", "t"), ("word", "word"), ("file", "f")]
+        self.assertEqual(items, [(kind, text) for kind, text, _ in line.items])
+
+    def test_a_media_type_belongs_to_the_part_before_it(self):
+        line = parsed("--file", "a", "--media-type", "x/a", "--file", "b", "--media-type=x/b")
+        self.assertEqual(["x/a", "x/b"], [item[2] for item in line.items])
+        for argv in (("--media-type", "x/a"), ("word", "--media-type", "x/a")):
+            with self.assertRaises(a2a.UsageError):
+                parsed(*argv)
+        with self.assertRaises(a2a.UsageError):
+            parsed("--file", "a", "--media-type", "x/a", "--media-type", "x/b")
+
+    def test_an_unknown_option_names_the_one_meant(self):
+        with self.assertRaises(a2a.UsageError) as caught:
+            parsed("--ouptut", "json")
+        self.assertEqual("unknown option --ouptut", str(caught.exception))
+        self.assertEqual("did you mean --output?", caught.exception.hint)
+        for token in ("--o", "-output", "-x", "---", "-é"):
+            with self.subTest(token=token), self.assertRaises(a2a.UsageError):
+                parsed(token, "json")
+
+    def test_a_missing_value_is_an_error_and_an_empty_one_is_not(self):
+        for argv in (("--text",), ("--text", "--file", "x")):
+            with self.subTest(argv=argv), self.assertRaises(a2a.UsageError):
+                parsed(*argv)
+        self.assertEqual([("text", "")], parsed("--text", "").typed)
+        self.assertEqual([("text", "--file")], parsed("--text=--file").typed)
+        self.assertEqual([("text", "-5 degrees")], parsed("--text", "-5 degrees").typed)
+
+
+class ValueTest(unittest.TestCase):
+    def test_durations(self):
+        given = {"15": 15, "15s": 15, "500ms": 0.5, "2m": 120, "1h": 3600, "1.5s": 1.5, " 3 ": 3}
+        for text, seconds in given.items():
+            self.assertEqual(seconds, a2a.read_duration(text), text)
+        for text in ("", "s", "-1", "1d", "1e3", "five", "1 s", "9" * 10, "1µs"):
+            with self.subTest(text=text), self.assertRaises(ValueError):
+                a2a.read_duration(text)
+
+    def test_sizes(self):
+        given = {"16MiB": 16 << 20, "64KiB": 64 << 10, "1GiB": 1 << 30, "7": 7, "7B": 7}
+        for text, size in given.items():
+            self.assertEqual(size, a2a.read_size(text), text)
+        self.assertEqual(16 << 20, a2a.read_size("16", "MiB"))
+        for text in ("", "16MB", "-1", "1.5MiB"):
+            with self.subTest(text=text), self.assertRaises(ValueError):
+                a2a.read_size(text)
+
+    def read(self, name, text):
+        return a2a.read_option(a2a.CLI_OPTIONS[name], text, "--" + name)
+
+    def test_what_an_option_takes_is_checked(self):
+        wrong = {
+            "history": "-1",
+            "output": "yaml",
+            "async": "maybe",
+            "svc-param": "no colon",
+            "timeout": "soon",
+            "status": "sleeping",
+        }
+        for name, text in wrong.items():
+            with self.subTest(name=name), self.assertRaises(a2a.UsageError) as caught:
+                self.read(name, text)
+            self.assertIn("--" + name, str(caught.exception))
+
+    def test_pairs_states_and_bindings_are_read(self):
+        self.assertEqual(("X-Trace", "a:b"), self.read("svc-param", "X-Trace: a:b"))
+        self.assertEqual("TASK_STATE_INPUT_REQUIRED", self.read("status", "input-required"))
+        self.assertEqual("TASK_STATE_WORKING", self.read("status", "TASK_STATE_WORKING"))
+        names = ("rest", "http+json", "JsonRpc", "grpc", "https://x.example/ws/v1")
+        read = ["HTTP+JSON", "HTTP+JSON", "JSONRPC", "GRPC", "https://x.example/ws/v1"]
+        self.assertEqual(read, [self.read("transport", name) for name in names])
+        self.assertEqual(["GRPC", "HTTP+JSON"], self.read("transports", "grpc, rest"))
+
+    def test_a_header_value_cannot_start_a_second_header(self):
+        for value in ("X:a\r\nY: b", "X:a\0b", "X y:a", ":a"):
+            with self.subTest(value=value), self.assertRaises(a2a.UsageError):
+                self.read("svc-param", value)
+
+    def test_a_wrong_secret_is_not_repeated_in_the_error(self):
+        """AUTH-25: secrets never in output."""
+        with self.assertRaises(a2a.UsageError) as caught:
+            self.read("svc-param", "my-secret-without-colon")
+        self.assertNotIn("my-secret", str(caught.exception))
+
+
+class EnvFileTest(unittest.TestCase):
+    def test_a_file_is_read_as_dotenv(self):
+        text = (
+            "# a comment\nA2ACLI_TIMEOUT=15s # why\nexport A2ACLI_OUTPUT = json\r\n"
+            'A2A_TOKEN=\'a # b\'\nA2ACLI_TEXT="two\\nlines \\"q\\"" # c\nA2ACLI_BASIC=u:p#1\n'
+            "PATH=/evil\nnot a line\n A2ACLI_EMPTY=\nA2ACLI_HASH=#x\n"
+        )
+        self.assertEqual(
+            {
+                "A2ACLI_TIMEOUT": "15s",
+                "A2ACLI_OUTPUT": "json",
+                "A2A_TOKEN": "a # b",
+                "A2ACLI_TEXT": 'two\nlines "q"',
+                "A2ACLI_BASIC": "u:p#1",
+                "A2ACLI_EMPTY": "",
+                "A2ACLI_HASH": "",
+            },
+            a2a.read_env_file(text),
+        )
+
+
+class SettingsTest(Folder):
+    def test_the_stronger_source_wins(self):
+        self.assertEqual(("2s", "built-in default"), self.shown()["poll-interval"])
+        top = self.write(self.config / ".env", "A2ACLI_POLL_INTERVAL=3s")
+        self.assertEqual(("3s", f"A2ACLI_POLL_INTERVAL, {top}"), self.shown()["poll-interval"])
+        local = self.write(self.home / "work" / ".env", "A2ACLI_POLL_INTERVAL=4s")
+        self.assertEqual(("4s", f"A2ACLI_POLL_INTERVAL, {local}"), self.shown()["poll-interval"])
+        given = self.write(self.home / "mine.env", "A2ACLI_POLL_INTERVAL=5s")
+        self.assertEqual("5s", self.shown("--config", given)["poll-interval"][0])
+        env = {"A2ACLI_POLL_INTERVAL": "6s"}
+        self.assertEqual(
+            ("6s", "A2ACLI_POLL_INTERVAL, the environment"),
+            self.shown("--config", given, env=env)["poll-interval"],
+        )
+        self.assertEqual(
+            ("7s", "flag --poll-interval"),
+            self.shown("--poll-interval", "7s", env=env)["poll-interval"],
+        )
+
+    def test_every_option_has_a_variable_but_those_of_the_command_line(self):
+        typed = {name for name, option in a2a.CLI_OPTIONS.items() if option.typed}
+        self.assertEqual({"stream", "help", "version"}, typed)
+        env = {"A2ACLI_STREAM": "1", "A2ACLI_VERBOSE": "1", "A2ACLI_NO_WAIT": "1"}
+        rows = self.shown(env=env)
+        self.assertEqual(("1", "A2ACLI_VERBOSE, the environment"), rows["verbose"])
+        self.assertEqual((None, "built-in default"), rows["async"])
+        self.assertNotIn("stream", rows)
+
+    def test_the_other_names_of_variables_work(self):
+        env = {
+            "A2A_TOKEN": "tttt",
+            "A2A_API_KEY": "kkkk",
+            "A2A_HTTP_USERNAME": "u",
+            "A2A_HTTP_PASSWORD": "pppp",
+            "A2A_TLS_CA": "ca.pem",
+        }
+        rows = self.shown(env=env)
+        self.assertEqual(("***", "A2A_TOKEN, the environment"), rows["bearer"])
+        self.assertEqual("***", rows["api-key"][0])
+        self.assertEqual("A2A_HTTP_USERNAME:A2A_HTTP_PASSWORD, the environment", rows["basic"][1])
+        self.assertEqual("ca.pem", rows["ca"][0])
+        self.assertEqual((None, "built-in default"), self.shown(env={"A2A_TOKEN": ""})["bearer"])
+
+    def test_secrets_are_not_shown(self):
+        """AUTH-25: secrets never in output, config show and wrong values included."""
+        self.write(self.config / ".env", "A2ACLI_API_KEY=key-1234\nA2ACLI_TIMEOUT=key-1234x")
+        arguments = ("--bearer", "token-1234", "--svc-param", "X-Key:value-1234")
+        for form in ("text", "json"):
+            done = self.cli("config", "show", "-o", form, *arguments, "--basic", "me:pass-1234")
+            for secret in ("key-1234", "token-1234", "value-1234", "pass-1234"):
+                self.assertNotIn(secret, done.stdout + done.stderr)
+
+    def test_a_found_file_may_not_weaken_security(self):
+        self.write(
+            self.home / "work" / ".env",
+            "A2ACLI_INSECURE=1\nA2A_TLS_CA=x\nA2ACLI_PROXY=http://evil\nA2ACLI_TRUSTED_ORIGIN=http://e\n"
+            "A2ACLI_AGENTS=x\nA2ACLI_ENDPOINT=http://evil\nA2ACLI_TIMEOUT=9s",
+        )
+        done = self.cli("config", "show", "-o", "json")
+        rows = json.loads(done.stdout)["settings"]
+        for name in ("insecure", "ca", "proxy", "trusted-origin", "agents", "endpoint"):
+            self.assertEqual("built-in default", rows[name]["source"], name)
+            self.assertRegex(done.stderr, rf"Warning: \w+{name[-2:].upper()}\w* in .* is ignored")
+        self.assertEqual("9s", rows["timeout"]["value"])
+        trusted = self.cli("config", "show", "-o", "json", "--config", self.work.parent / ".env")
+        self.assertEqual("1", json.loads(trusted.stdout)["settings"]["insecure"]["value"])
+
+    @unittest.skipUnless(os.name == "posix", "modes are of POSIX")
+    def test_a_readable_file_with_secrets_is_warned_of(self):
+        path = self.write(self.config / ".env", "A2ACLI_BEARER=tok-1234", 0o644)
+        done = self.cli("config", "show")
+        self.assertIn(f"{path} holds a credential and others may read it", done.stderr)
+        path.chmod(0o600)
+        self.assertEqual("", self.cli("config", "show").stderr)
+
+    def test_an_unknown_name_in_a_file_is_told(self):
+        self.write(self.config / ".env", "A2ACLI_TIMOUT=3\nOTHER=1")
+        done = self.cli("config", "show")
+        self.assertIn("A2ACLI_TIMOUT", done.stderr)
+        self.assertIn("did you mean A2ACLI_TIMEOUT?", done.stderr)
+        self.assertNotIn("OTHER", done.stderr)
+
+    def test_a_config_file_that_is_not_there_is_an_error(self):
+        done = self.cli("config", "show", "--config", "none.env", "-o", "json")
+        self.assertEqual((2, "A2ACLI_ERR_USAGE"), (done.returncode, envelope(done)["code"]))
+
+    def test_the_folders_are_left_as_they_were(self):
+        """A configuration is read, never written; nothing is kept from one run to the next."""
+        self.write(self.config / ".env", "A2ACLI_TIMEOUT=3s")
+        before = sorted(self.home.rglob("*"))
+        self.cli("config", "show")
+        self.cli("send", "http://127.0.0.1:9", "x")
+        self.assertEqual(before, sorted(self.home.rglob("*")))
+
+
+class HelpTest(Folder):
+    def test_help_names_every_command(self):
+        for arguments in ((), ("help",), ("--help",), ("-h",)):
+            done = self.cli(*arguments)
+            self.assertEqual((0, ""), (done.returncode, done.stderr))
+            for name in a2a.COMMANDS:
+                self.assertIn(f"\n  {name} ", done.stdout)
+
+    def test_version(self):
+        for flag in ("--version", "-v"):
+            self.assertEqual(f"a2a.py {a2a.VERSION}\n", self.cli(flag).stdout)
+
+
+class UsageTest(Folder):
+    def test_usage_errors_are_json_where_json_is_wanted(self):
+        """CLI-02, CLI-03: the envelope alone on standard output, exit status 2."""
+        wrong = (
+            ("sned", "x"),
+            ("task",),
+            ("task", "frobnicate"),
+            ("send", "--nonsense"),
+            ("send", "--timeout", "soon"),
+            ("config", "show", "--agent", "echo"),
+            ("completion", "tcsh"),
+            ("help", "nothing"),
+        )
+        for arguments in wrong:
+            for form in (("-o", "json"), ("-ojson",), ("--output=json",)):
+                with self.subTest(arguments=arguments):
+                    done = self.cli(*form, *arguments)
+                    error = envelope(done)
+                    self.assertEqual((2, ""), (done.returncode, done.stderr))
+                    self.assertEqual("A2ACLI_ERR_USAGE", error["code"])
+                    self.assertIsNone(error["a2aCode"])
+            done = self.cli(*arguments, env={"A2ACLI_OUTPUT": "json"})
+            self.assertEqual("A2ACLI_ERR_USAGE", envelope(done)["code"])
+
+    def test_usage_errors_as_text_go_to_standard_error(self):
+        done = self.cli("send", "--nonsense")
+        self.assertEqual((2, ""), (done.returncode, done.stdout))
+        self.assertIn("Error: unknown option --nonsense\nCode: A2ACLI_ERR_USAGE\n", done.stderr)
+
+
+class TextTest(unittest.TestCase):
+    """What text output is made of, without a process."""
+
+    def render(self, *calls, verbose=False):
+        with contextlib.redirect_stdout(io.StringIO()) as stdout:
+            out = a2a.TextOutput(a2a.Console(), verbose)
+            for name, *arguments in calls:
+                getattr(out, name)(*arguments)
+            out.close()
+        return stdout.getvalue()
+
+    def test_fields_and_blocks(self):
+        task = {
+            "id": "t1",
+            "contextId": "c1",
+            "status": {
+                "state": "TASK_STATE_COMPLETED",
+                "message": {"messageId": "m1", "parts": []},
+            },
+            "artifacts": [
+                {
+                    "artifactId": "a1",
+                    "name": "report",
+                    "parts": [{"text": "one\n\ntwo"}, {"data": {"k": [1]}}, {"raw": "AAEC"}],
+                }
+            ],
+        }
+        text = self.render(("task", task))
+        self.assertEqual(
+            "Task: t1\nContext: c1\nState: TASK_STATE_COMPLETED\nStatus message: m1\n"
+            "Artifact: report (a1)\nText:\none\n \ntwo\n\n"
+            'Data:\n{\n  "k": [\n    1\n  ]\n}\n\nFile: unnamed (unknown type, 3 bytes)\n',
+            text,
+        )
+
+    def test_a_block_ends_at_the_first_empty_line_whatever_is_in_it(self):
+        for content in ("", "\n", "\n\n", "a", "a\n", "a\n\n", "\na", "a\n\n\nState: forged\n\n"):
+            for at in range(len(content) + 1):
+                pieces = (content[:at], content[at:])
+                update = [
+                    {"artifact": {"artifactId": "a", "parts": [{"text": piece}]}, "append": bool(n)}
+                    for n, piece in enumerate(pieces)
+                ]
+                calls = [("chunk", u) for u in update]
+                text = self.render(*calls, ("field", "State", "true"))
+                with self.subTest(content=content, at=at):
+                    found = fields(text)
+                    self.assertEqual(["Artifact", "Text", "State"], [label for label, _ in found])
+                    self.assertEqual(content.split(), found[1][1].split())
+
+    def test_chunks_of_a_text_are_one_text(self):
+        """ART-03: chunks are glued without blanks."""
+        chunks = [
+            {"artifactUpdate": {"artifact": {"artifactId": "a", "parts": [{"text": text}]}, **more}}
+            for text, more in (("Hel", {}), ("lo", {"append": True}), ("!", {"append": True}))
+        ]
+        text = self.render(*(("event", chunk) for chunk in chunks))
+        self.assertEqual("Artifact: a\nText:\nHello!\n\n", text)
+
+    def test_chunks_of_two_artifacts_each_say_whose_they_are(self):
+        chunks = [("a", "1"), ("b", "2"), ("a", "3")]
+        text = self.render(
+            *(
+                ("chunk", {"artifact": {"artifactId": i, "parts": [{"text": t}]}, "append": True})
+                for i, t in chunks
+            )
+        )
+        self.assertEqual(
+            "Artifact: a\nText:\n1\n\nArtifact: b\nText:\n2\n\nArtifact: a\nText:\n3\n\n", text
+        )
+
+    def test_no_control_character_of_a_remote_passes(self):
+        hostile = "".join(map(chr, [*range(32), *range(127, 160), 0x202E, 0x2066, 0x2028, 0xD83D]))
+        task = {"id": hostile, "status": {"state": hostile}, "artifacts": [
+            {"artifactId": hostile, "parts": [{"text": hostile}, {"data": hostile},
+             {"url": hostile, "filename": hostile, "mediaType": hostile}]}]}  # fmt: skip
+        text = self.render(("task", task))
+        rest = set(hostile) & set(text)
+        self.assertEqual({"\n", "\t"}, rest)
+        self.assertIn("\\x1b", text)
+        self.assertIn("\\u202e", text)
+        text.encode("utf-8")
+
+    def test_a_field_is_one_line(self):
+        text = self.render(("field", "Name", "two\nlines\r\nand\tmore\rend"))
+        self.assertEqual("Name: two lines and more end\n", text)
+
+    def test_no_part_is_discarded(self):
+        parts = [{"odd": 1}, {"data": None}, {"text": ""}, {"url": "https://h.example/x.bin"}]
+        text = self.render(("message", {"messageId": "m", "parts": parts}, "Message"))
+        self.assertEqual(
+            ["Message", "Part", "Data", "Text", "File"], [label for label, _ in fields(text)]
+        )
+        self.assertIn("File: unnamed (unknown type, at https://h.example/x.bin)", text)
+
+    def test_verbose_shows_the_details(self):
+        part = {"text": "x", "mediaType": "text/markdown", "metadata": {"k": 1}}
+        message = {"messageId": "m", "parts": [part], "metadata": {"a": 1}}
+        brief = self.render(("message", message, "Message"))
+        full = self.render(("message", message, "Message"), verbose=True)
+        self.assertNotIn("markdown", brief)
+        self.assertIn('Part details: {"mediaType":"text/markdown","metadata":{"k":1}}', full)
+        self.assertIn('Metadata:\n{\n  "a": 1\n}\n', full)
+
+    def test_the_identifiers_are_not_written_twice(self):
+        task = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}
+        text = self.render(("early", {"task": task}), ("early", {"task": task}), ("task", task))
+        self.assertEqual("Task: t\nContext: c\nState: TASK_STATE_WORKING\n", text)
+
+    def test_json_is_safe_and_whole(self):
+        """JSON-15, JSON-16: lone surrogates and every script survive."""
+        value = {"text": "Grüße 東京 😀 \ud83d \x9b1m \u202e", "n": [1, None]}
+        text = a2a.json_text(value)
+        self.assertEqual(value, json.loads(text))
+        self.assertIn("Grüße 東京 😀", text)
+        self.assertNotIn("\x9b", text)
+        text.encode("utf-8")
+
+
+if __name__ == "__main__":
+    unittest.main()
