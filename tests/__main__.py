@@ -512,13 +512,14 @@ def cover(tally: Tally, arguments: argparse.Namespace) -> None:
     if coverage is None:
         tally.skip("coverage", "no coverage here (see tests/tools.txt)")
         return
-    starts = chapter_starts()
-    for number, (first, last) in starts.items():
+    jobs = []
+    for number, span in chapter_starts().items():
         files = chosen(TESTS.glob(f"test_{number:02}_*.py"), arguments.names)
-        if files:
-            started = time.monotonic()
-            result = cover_chapter(coverage, files, first, last)
-            tally.add(f"chapter {number}", result, time.monotonic() - started)
+        jobs += [(number, files, span)] if files else []
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        measured = pool.map(lambda job: cover_chapter(coverage, *job[1:]), jobs)
+        for (number, *_), (result, text, seconds) in zip(jobs, measured):
+            tally.add(f"chapter {number:2}  {text}", result, seconds)
 
 
 def chapter_starts() -> dict[int, tuple[int, int]]:
@@ -530,25 +531,29 @@ def chapter_starts() -> dict[int, tuple[int, int]]:
     return {number: (at, end) for (number, at), end in zip(starts, ends)}
 
 
-def cover_chapter(coverage: str, files: list[pathlib.Path], first: int, last: int) -> dict:
+def cover_chapter(
+    coverage: str, files: list[pathlib.Path], span: tuple[int, int]
+) -> tuple[dict, str, float]:
+    """Run a chapter's test files under coverage; give (result, percentage, seconds)."""
+    started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="a2a-cover-") as folder:
-        environment = f"--data-file={folder}/data"
+        data = f"--data-file={folder}/data"
         for file in files:
-            command = [coverage, "run", "-a", environment, f"--include={TOP / 'a2a.py'}", str(file)]
+            command = [coverage, "run", "-a", data, f"--include={TOP / 'a2a.py'}", str(file)]
             status, output = run_bounded(command, FILE_TIMEOUT_S)
             if status != 0:
-                return outcome(failed=1, output=output)
-        report = f"{folder}/report.json"
-        run_bounded([coverage, "json", environment, "-q", "-o", report], FILE_TIMEOUT_S)
-        data = json.loads(pathlib.Path(report).read_text(encoding="utf-8"))
-    lines = next(iter(data["files"].values()))
-    run = [line for line in lines["executed_lines"] if first <= line <= last]
-    left = [line for line in lines["missing_lines"] if first <= line <= last]
+                return outcome(failed=1, output=output), "", time.monotonic() - started
+        report = pathlib.Path(folder, "report.json")
+        run_bounded([coverage, "json", data, "-q", "-o", str(report)], FILE_TIMEOUT_S)
+        lines = next(iter(json.loads(report.read_text(encoding="utf-8"))["files"].values()))
+    run = [line for line in lines["executed_lines"] if span[0] <= line <= span[1]]
+    left = [line for line in lines["missing_lines"] if span[0] <= line <= span[1]]
     percent = 100 * len(run) / max(1, len(run) + len(left))
-    text = f"{percent:.1f} % of {len(run) + len(left)} lines; not run: {ranges(left)}"
-    print(f"       {text}")
     good = percent >= COVER_PERCENT
-    return outcome(int(good), int(not good), output=text)
+    result = outcome(int(good), int(not good), output=f"not run: {ranges(left)}")
+    result["names"] = [f"not run: {ranges(left)}"]
+    text = f"{percent:5.1f} % of {len(run) + len(left)} lines"
+    return result, text, time.monotonic() - started
 
 
 def ranges(numbers: list[int]) -> str:
