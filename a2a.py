@@ -66,7 +66,7 @@ import sys
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes, urljoin, urlsplit
 
 if TYPE_CHECKING:
     import asyncio
@@ -87,10 +87,12 @@ if TYPE_CHECKING:
     import textwrap
     import threading
     import traceback
+    import warnings
     from collections.abc import (
         AsyncIterator,
         Callable,
         Coroutine,
+        Generator,
         Iterable,
         Iterator,
         Mapping,
@@ -131,6 +133,7 @@ else:
         "textwrap",
         "threading",
         "traceback",
+        "warnings",
     ):
         globals()[_name] = Late(_name)
 
@@ -190,8 +193,18 @@ SURPLUS_CONNECTIONS = 64  # beyond it that are told so; more are cut without a w
 SPARE_DESCRIPTORS = 64  # files that are no connections: children's pipes, logs, a database
 SSE_COMMENT_S = 15.0  # a comment this often keeps proxies from cutting a silent stream
 CONNECT_TIMEOUT_S = 10.0  # the client's; a host that does not answer by then will not
+ADDRESS_TIMEOUT_S = 2.0  # for one address of a host while it has others
 IDLE_TIMEOUT_S = 120.0  # the client's; silence on a stream before it asks by itself
 POLL_INTERVAL_S = 2.0  # a2a-cli section 9.3
+POLL_INTERVAL_MAX_S = 10.0  # to where it grows
+POLL_FIRST_S = 0.25  # quick agents are done by then
+POLL_FAILURES = 5  # in a row, after which the agent counts as gone: half a minute
+PAUSE_SLICE_S = 0.2  # so long may close() have to wait for a sleeping call
+READ_BYTES = 64 * 1024  # taken from a socket at once
+IDLE_CONNECTIONS = 8  # a client keeps for one origin
+CARD_BYTES = 1024 * 1024  # an agent card; large ones have some 100 KiB
+CARD_REDIRECTS = 3  # followed for a card, and for nothing else
+CARD_FRESH_S = 60.0  # a card is not asked for more often, whatever Cache-Control says
 
 # HTTP/2. A decoded header list has the bounds of HEADER_BYTES and HEADER_COUNT too.
 HPACK_TABLE_BYTES = 4096  # the default of RFC 9113; few fields repeat, more would be memory lost
@@ -245,9 +258,9 @@ STOP_GRACE_S = 2.0  # a stopping server, and a child asked to end, get this long
 #       PeerError              the other side broke a protocol
 #         HttpError  Http2Error  HpackError  GrpcError  SseError  JsonError  CardInvalid
 #       TransportError         unreachable or cut off
-#         CardNotFound  TimeoutExpired
+#         Unreachable  CardNotFound  TimeoutExpired
 #       AuthError              credentials missing or refused
-#         CredentialsMissing  AuthFailed
+#         CredentialsMissing  AuthFailed  UntrustedOrigin
 #       Fault                  an error of A2A section 5.4 or of JSON-RPC, with its wire codes
 
 
@@ -348,6 +361,10 @@ class TransportError(A2AError):
     exit_status = 3
 
 
+class Unreachable(TransportError):
+    """No connection was made, so nothing was sent; the message lists the addresses tried."""
+
+
 class CardNotFound(TransportError):
     """No agent card at the given reference; the message lists every place tried."""
 
@@ -376,6 +393,10 @@ class CredentialsMissing(AuthError):
 
 class AuthFailed(AuthError):
     """Credentials were sent and refused."""
+
+
+class UntrustedOrigin(AuthError):
+    """Credentials were not sent: nobody said that they may go there; the message names the host."""
 
 
 ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
@@ -3773,7 +3794,771 @@ def _append_text(part: Object, more: str) -> None:
 # ============================================================================
 # 14  Wires
 # ============================================================================
-# (to come: the client side)
+# The only chapter that opens a connection: blocking sockets for the client, asyncio for the
+# server, both under the machines of part one. TLS is pumped through memory, so that deadlines
+# hold and another thread can end a blocked call by shutting the socket down.
+# Rule: an exception of the operating system or of TLS becomes one of ours here, nowhere else.
+
+
+def new_id() -> str:
+    """Give a new random id: a UUID of version 4 (RFC 9562 section 5.4)."""
+    bits = int.from_bytes(os.urandom(16), "big")
+    bits = (bits & ~(0xF << 76) | 4 << 76) & ~(3 << 62) | 2 << 62  # version and variant
+    text = f"{bits:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+@functools.lru_cache(maxsize=2)
+def _date_time(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+
+
+def now() -> str:
+    """Give the time as a canonical timestamp: UTC, milliseconds (A2A section 5.6.1)."""
+    milliseconds = time.time_ns() // 1_000_000
+    return f"{_date_time(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
+
+
+# --- client side ------------------------------------------------------------
+
+USER_AGENT = f"a2a.py/{VERSION}"
+PORTS = {"http": 80, "https": 443}
+
+
+class Url(NamedTuple):
+    """An http or https URL, checked and taken apart.
+
+    host   lower case; an IPv6 address stands without its brackets
+    port   filled in from the scheme
+    path, query   percent-encoded; path is "" only when the URL has none
+    """
+
+    scheme: str
+    host: str
+    port: int
+    path: str = ""
+    query: str = ""
+
+    @property
+    def authority(self) -> str:
+        """Host and port as the Host header has them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port: what credentials are bound to."""
+        return f"{self.scheme}://{self.authority}"
+
+    @property
+    def target(self) -> str:
+        """Path and query as the request line has them."""
+        return (self.path or "/") + ("?" + self.query if self.query else "")
+
+    def __str__(self) -> str:
+        return self.origin + self.path + ("?" + self.query if self.query else "")
+
+
+_URL_SAFE = "%/:=&?~+!$,;'@()*[]"  # RFC 3986: what may stand in a path or query as it is
+
+
+def read_url(text: str) -> Url:
+    """Read an absolute http or https URL; the fragment is dropped.
+
+    Raises  UsageError: another scheme, blanks, a user name, a zone id, no host, a bad port
+    """
+    if re.search(r"[\x00-\x20\x7f\\]", text):
+        raise UsageError(f"{text!r} is no URL: it holds blanks, control characters or backslashes")
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise UsageError(f"{text} is no URL: {error}") from None
+    if "[" in parts.netloc and ":" not in (parts.hostname or ""):
+        raise UsageError(f"{text} is no URL: brackets are for IPv6 addresses")
+    if "@" in parts.netloc:
+        raise UsageError("a URL may not hold a user name or password: give them as credentials")
+    if parts.scheme not in PORTS:
+        raise UsageError(f"{text} is no http or https URL")
+    return Url(
+        parts.scheme,
+        _read_host(parts.hostname or "", text),
+        PORTS[parts.scheme] if port is None else port,
+        quote(parts.path, safe=_URL_SAFE),
+        quote(parts.query, safe=_URL_SAFE),
+    )
+
+
+def _read_host(host: str, text: str) -> str:
+    if "%" in host:
+        raise UsageError(f"{text}: a zone id in an address means nothing to another machine")
+    if ":" in host:
+        try:
+            socket.inet_pton(socket.AF_INET6, host)
+        except OSError:
+            raise UsageError(f"{text}: {host} is no IPv6 address") from None
+        return host
+    try:
+        host = host.encode("idna").decode() if not host.isascii() else host
+    except UnicodeError:
+        host = ""
+    if not re.fullmatch(r"[a-z0-9._-]+", host):
+        raise UsageError(f"{text} names no host")
+    return host
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether a host of a Url is this machine for certain: by name or address, unresolved."""
+    if ":" in host:
+        packed = socket.inet_pton(socket.AF_INET6, host)
+        return packed in (bytes(15) + b"\x01",) or packed[:13] == bytes(10) + b"\xff\xff\x7f"
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    return re.fullmatch(r"127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}", host) is not None
+
+
+class Proxy(NamedTuple):
+    """An HTTP proxy and what signs us in there."""
+
+    url: Url
+    authorization: str = ""  # the value of Proxy-Authorization
+
+
+def read_proxy(text: str) -> Proxy:
+    """Read a proxy as environments name it: http://user:password@proxy.example:3128.
+
+    Raises  UsageError: a SOCKS proxy, or no URL; the message never holds the password
+    """
+    scheme, mark, rest = text.partition("://")
+    if not mark:
+        scheme, rest = "http", text
+    if scheme.lower() not in PORTS:
+        raise UsageError(f"a {scheme} proxy is not supported, only http and https ones")
+    user_info, mark, rest = rest.rpartition("@")
+    authorization = "Basic " + encode_base64(unquote(user_info).encode()) if mark else ""
+    return Proxy(read_url(f"{scheme.lower()}://{rest}"), authorization)
+
+
+def find_proxy(url: Url, given: str | None, environ: Mapping[str, str]) -> Proxy | None:
+    """Find the proxy for a URL.
+
+    given    a proxy that the user named ("" for none at all); None asks the environment:
+             http_proxy, https_proxy, all_proxy, no_proxy, each also in capitals
+    """
+    if given is not None:
+        return read_proxy(given) if given else None
+    if is_loopback(url.host) or _is_exempt(url, _variable(environ, "no_proxy")):
+        return None
+    # A CGI program gets the header "Proxy:" of its caller as HTTP_PROXY (CVE-2016-5385).
+    forged = url.scheme == "http" and "REQUEST_METHOD" in environ
+    text = environ.get("http_proxy", "") if forged else _variable(environ, url.scheme + "_proxy")
+    text = text or _variable(environ, "all_proxy")
+    return read_proxy(text) if text else None
+
+
+def _variable(environ: Mapping[str, str], name: str) -> str:
+    return environ.get(name) or environ.get(name.upper()) or ""
+
+
+def _is_exempt(url: Url, no_proxy: str) -> bool:
+    return any(_matches(url, entry) for entry in no_proxy.lower().replace(",", " ").split())
+
+
+def _matches(url: Url, entry: str) -> bool:
+    """Say whether an entry of no_proxy covers a URL: *, a domain, a host, host:port, a network."""
+    if entry == "*":
+        return True
+    if "/" in entry:
+        return _in_network(url.host, entry)
+    name, colon, port = entry.rpartition(":")
+    if colon and port.isdigit() and (":" not in name or name.endswith("]")):
+        return int(port) == url.port and _matches(url, name)
+    entry = entry.strip("[]").lstrip("*").lstrip(".")
+    return url.host == entry or url.host.endswith("." + entry)
+
+
+def _in_network(host: str, network: str) -> bool:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    base, _, length = network.partition("/")
+    try:
+        packed = [socket.inet_pton(family, address) for address in (host, base)]
+        shift = len(packed[0]) * 8 - int(length)
+        first, second = (int.from_bytes(address, "big") >> shift for address in packed)
+    except (OSError, ValueError):  # a name, another family, or no network at all
+        return False
+    return first == second
+
+
+class Patience(NamedTuple):
+    """How long to wait: until a moment for the whole, and how long for the next byte."""
+
+    deadline: float | None = None  # of time.monotonic(); None: no end
+    idle_s: float | None = None
+    limit_s: float = 0.0  # what the deadline was made from, for the error
+
+    def next_wait(self) -> float | None:
+        """Give how long to wait for the next byte. Raises TimeoutExpired when time is up."""
+        if self.deadline is None:
+            return self.idle_s
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutExpired(f"No answer within {self.limit_s:g} s")
+        return left if self.idle_s is None else min(left, self.idle_s)
+
+    def at_most(self, step_s: float) -> float:
+        """Give how long a step may take that has a limit of its own."""
+        wait = self._replace(idle_s=step_s).next_wait()
+        return step_s if wait is None else wait
+
+
+ENDLESS = Patience()
+
+
+def reason_of(error: BaseException) -> str:
+    """Say in a few words why a connection failed."""
+    if isinstance(error, socket.timeout):  # before Python 3.10 no TimeoutError
+        return "no answer in time"
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return text[:1].lower() + text[1:]
+
+
+class Stream:
+    """A connected socket whose waits are bounded."""
+
+    __slots__ = ("socket",)
+
+    def __init__(self, connected: socket.socket) -> None:
+        self.socket = connected
+
+    def receive(self, timeout_s: float | None) -> bytes | None:
+        """Give the bytes that came, b"" at their end.
+
+        timeout_s  None waits without end, 0 takes what is there; with no byte by then: gives None
+        Raises     TransportError: the connection was cut
+        """
+        try:
+            self.socket.settimeout(timeout_s)
+            return self.socket.recv(READ_BYTES)
+        except (BlockingIOError, socket.timeout):
+            return None
+        except OSError as error:
+            raise TransportError("The connection was cut: " + reason_of(error)) from error
+
+    def send(self, data: bytes, patience: Patience) -> None:
+        """Send all of data; the peer must take some of it every WRITE_STALL_S."""
+        rest = memoryview(data)
+        try:
+            while rest:
+                self.socket.settimeout(patience.at_most(WRITE_STALL_S))
+                rest = rest[self.socket.send(rest) :]
+        except OSError as error:
+            patience.next_wait()  # raises when it was the whole that took too long
+            raise TransportError("The connection was cut: " + reason_of(error)) from error
+
+    def is_quiet(self) -> bool:
+        """Say whether an idle connection is still good: no end, nothing that was not asked for."""
+        try:
+            return self.receive(0) is None
+        except TransportError:
+            return False
+
+
+class TlsOptions(NamedTuple):
+    """How to speak TLS as a client. Files are PEM."""
+
+    ca: str = ""  # trusted certificates, in place of the system's
+    cert: str = ""  # our certificate with its chain
+    key: str = ""  # its private key, when that is not in the same file
+    insecure: bool = False  # accept any certificate
+
+
+def client_context(options: TlsOptions) -> ssl.SSLContext:
+    """Make the TLS settings of a client: TLS 1.2 or newer, verified unless insecure.
+
+    Raises  UsageError: a file that is missing or does not hold what it should
+    """
+    try:
+        context = ssl.create_default_context(cafile=options.ca or None)
+        if options.cert:
+            context.load_cert_chain(options.cert, options.key or None, password=_no_passphrase)
+    except OSError as error:  # ssl.SSLError among them
+        raise UsageError(
+            f"The TLS files cannot be used: {_tls_reason(error)}", hint="They must be PEM files."
+        ) from error
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    if options.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _no_passphrase() -> str:
+    raise UsageError("The private key is encrypted: give one that is not")
+
+
+_TLS_REASONS = {
+    "WRONG_VERSION_NUMBER": "the server does not speak TLS on this port",
+    "HTTP_REQUEST": "the server does not speak TLS on this port",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the server wants a client certificate",
+    "KEY_VALUES_MISMATCH": "the certificate and the private key do not belong together",
+    "NO_CERTIFICATE_OR_CRL_FOUND": "there is no certificate in the file",
+    "PEM_LIB": "the file is not PEM or lacks what it should hold",
+}
+
+
+def _tls_reason(error: OSError) -> str:
+    verify = getattr(error, "verify_message", "")
+    if verify:
+        return f"the server's certificate is not trusted ({verify})"
+    reason = getattr(error, "reason", None)
+    if not reason:
+        return reason_of(error)
+    return _TLS_REASONS.get(reason) or str(reason).lower().replace("_", " ")
+
+
+class TlsStream(Stream):
+    """TLS pumped through memory over a stream, which may be TLS to a proxy."""
+
+    __slots__ = ("_incoming", "_outgoing", "_stream", "_tls")
+
+    def __init__(
+        self, stream: Stream, context: ssl.SSLContext, host: str, patience: Patience
+    ) -> None:
+        super().__init__(stream.socket)
+        self._stream = stream
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self._handshake(patience)
+
+    def _handshake(self, patience: Patience) -> None:
+        """Agree on keys. Raises Unreachable: not TLS, or a certificate that is not trusted."""
+        while True:
+            try:
+                self._tls.do_handshake()
+                self._flush(patience)
+                return
+            except ssl.SSLWantReadError:
+                self._flush(patience)
+            except ssl.SSLError as error:
+                hint = "--ca FILE names whom to trust." if hasattr(error, "verify_code") else ""
+                with contextlib.suppress(TransportError):
+                    self._flush(patience)  # the alert that tells the server why
+                raise Unreachable("TLS failed: " + _tls_reason(error), hint=hint) from error
+            if not self._feed(patience.next_wait()):
+                patience.next_wait()
+                raise Unreachable("TLS failed: the server closed the connection or fell silent")
+
+    def _flush(self, patience: Patience) -> None:
+        data = self._outgoing.read()
+        if data:
+            self._stream.send(data, patience)
+
+    def _feed(self, timeout_s: float | None) -> bytes | None:
+        data = self._stream.receive(timeout_s)
+        if data:
+            self._incoming.write(data)
+        elif data is not None:
+            self._incoming.write_eof()
+        return data
+
+    def receive(self, timeout_s: float | None) -> bytes | None:
+        """Give the bytes that came, decrypted, as Stream.receive does."""
+        while True:
+            try:
+                return self._tls.read(READ_BYTES)
+            except ssl.SSLWantReadError:
+                self._flush(Patience())
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                return b""  # HTTP tells by its own lengths whether that was the end
+            except ssl.SSLError as error:
+                raise TransportError("TLS failed: " + _tls_reason(error)) from error
+            if self._feed(timeout_s) is None:
+                return None
+
+    def send(self, data: bytes, patience: Patience) -> None:
+        """Encrypt and send all of data."""
+        rest = memoryview(data)
+        try:
+            while rest:  # a MemoryBIO takes everything: no SSLWantWriteError
+                rest = rest[self._tls.write(rest[:READ_BYTES]) :]
+                self._flush(patience)
+        except ssl.SSLError as error:
+            raise TransportError("TLS failed: " + _tls_reason(error)) from error
+
+
+def _addresses(host: str, port: int) -> list[Any]:
+    """Resolve a host; IPv6 and IPv4 addresses take turns (RFC 8305 section 4)."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise Unreachable(f"The host name {host} cannot be resolved: {reason_of(error)}") from error
+    first = found[0][0]
+    turns: dict[bool, int] = {True: 0, False: 0}
+    order = []
+    for address in found:
+        same = address[0] == first
+        order.append((turns[same], not same, address))
+        turns[same] += 1
+    return [address for _, _, address in sorted(order, key=lambda entry: entry[:2])]
+
+
+def connect(
+    url: Url, patience: Patience, limit_s: float, adopt: Callable[[socket.socket], None]
+) -> socket.socket:
+    """Connect to the first address of a host that answers.
+
+    limit_s  for all of it; while others are left, one address gets ADDRESS_TIMEOUT_S
+    adopt    gets each socket before it connects, so that another thread can shut it down
+    Raises   Unreachable, with every address tried and what became of it
+    """
+    addresses = _addresses(url.host, url.port)
+    ends = Patience(time.monotonic() + patience.at_most(limit_s))
+    failures = []
+    for left, (family, kind, protocol, _, address) in zip(
+        range(len(addresses) - 1, -1, -1), addresses
+    ):
+        made = None
+        try:
+            made = socket.socket(family, kind, protocol)
+            adopt(made)
+            made.settimeout(ends.at_most(ADDRESS_TIMEOUT_S if left else limit_s))
+            made.connect(address)
+            _tune(made)
+            return made
+        except (OSError, TimeoutExpired) as error:
+            failures.append(f"{address[0]}: {reason_of(error)}")
+            if made:
+                made.close()
+        patience.next_wait()
+    raise Unreachable(f"No connection to {url.authority} ({'; '.join(failures)})")
+
+
+def _tune(connected: socket.socket) -> None:
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # A wait without limit must notice a peer that is gone: probe after a minute of silence.
+    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+        with contextlib.suppress(OSError, AttributeError):
+            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+class Connection:
+    """One HTTP/1.1 connection to a server or through a proxy, one exchange at a time.
+
+    heard        whether a byte of the present answer has come
+    """
+
+    __slots__ = ("_broken", "_events", "_http", "heard", "idle_since", "origin", "proxy", "stream")
+
+    def __init__(self, stream: Stream, origin: str, proxy: Proxy | None) -> None:
+        self.stream = stream
+        self.origin = origin
+        self.proxy = proxy
+        self.heard = False
+        self.idle_since = 0.0
+        self._broken = False
+        self._http = Http1Client()
+        self._events: list[Event] = []
+
+    @property
+    def reusable(self) -> bool:
+        """Whether another exchange may follow."""
+        return self._http.reusable and not self._broken
+
+    def send(self, method: str, target: str, headers: Headers, body: bytes, how: Patience) -> None:
+        """Send a request. A server that answers before it has read it all is no error."""
+        self.heard = False
+        data = self._http.request(method, target, headers, body)
+        try:
+            self.stream.send(data, how)
+        except TimeoutExpired:
+            raise
+        except TransportError:
+            self._broken = True
+            self._events = self._early_answer()
+            if not self._events:
+                raise
+
+    def _early_answer(self) -> list[Event]:
+        with contextlib.suppress(A2AError):
+            data = self.stream.receive(0)
+            if data:
+                self.heard = True
+                return self._http.receive(data)
+        return []
+
+    def event(self, patience: Patience) -> Event | None:
+        """Give the next event of the answer; None after patience.idle_s of silence."""
+        while not self._events:
+            data = self.stream.receive(patience.next_wait())
+            if data is None:
+                patience.next_wait()  # raises when it was the whole that took too long
+                return None
+            self.heard = self.heard or bool(data)
+            self._events = self._http.receive(data) if data else self._end()
+        return self._events.pop(0)
+
+    def has_ended(self) -> bool:
+        """Say whether the answer ends with what is there by now."""
+        try:
+            return isinstance(self.event(Patience(idle_s=0.0)), End)
+        except A2AError:
+            return False
+
+    def _end(self) -> list[Event]:
+        try:
+            events = self._http.receive_eof()
+        except PeerError as error:
+            raise TransportError("The connection was cut in the middle of the answer") from error
+        if not events:
+            raise TransportError("The connection was closed before an answer came")
+        return events
+
+
+class Answer:
+    """The answer to a request: status and headers now, the body as it comes."""
+
+    __slots__ = ("_connection", "_pool", "headers", "patience", "status")
+
+    def __init__(
+        self, response: Response, connection: Connection, patience: Patience, pool: Pool
+    ) -> None:
+        self.status = response.status
+        self.headers = response.headers
+        self.patience = patience
+        self._connection: Connection | None = connection
+        self._pool = pool
+
+    @property
+    def media_type(self) -> str:
+        """The media type, lower case, without parameters."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    def chunks(self) -> Iterator[bytes]:
+        """Give the body as it comes; b"" tells of idle_s seconds without a byte.
+
+        Raises  TransportError: cut off; PeerError: not HTTP, or too large; TimeoutExpired
+        """
+        while self._connection:
+            event = self._next_event(self._connection)
+            if isinstance(event, Data):
+                yield event.data
+            elif event is None:
+                yield b""
+            else:
+                self._pool.give_back(self._connection)
+                self._connection = None
+                self._pool.check_open()  # the end of the bytes may be what close() made of it
+
+    def _next_event(self, connection: Connection) -> Event | None:
+        try:
+            return connection.event(self.patience)
+        except BaseException as error:
+            self._connection = None
+            self._pool.drop(connection)
+            self._pool.explain(error)
+            raise
+
+    def read(self, limit_bytes: int = CLIENT_BODY_BYTES) -> bytes:
+        """Give the whole body. Raises as chunks does; TransportError also after idle_s seconds."""
+        body = bytearray()
+        try:
+            for chunk in self.chunks():
+                if not chunk:
+                    raise TransportError("The answer stopped in the middle")
+                body += chunk
+                if len(body) > limit_bytes:
+                    raise PeerError(f"The answer is larger than {limit_bytes} bytes")
+        finally:
+            self.close()
+        return bytes(body)
+
+    def close(self) -> None:
+        """Give up what has not been read; a body that has just ended leaves a good connection."""
+        connection, self._connection = self._connection, None
+        if connection and connection.has_ended():
+            self._pool.give_back(connection)
+        elif connection:
+            self._pool.drop(connection)
+
+
+def _tunnel(stream: Stream, url: Url, proxy: Proxy, patience: Patience) -> None:
+    """Have a proxy connect us through to the host of a URL (RFC 9110 section 9.3.6)."""
+    connection = Connection(stream, proxy.url.origin, None)
+    host = f"[{url.host}]" if ":" in url.host else url.host
+    authority = f"{host}:{url.port}"
+    headers = [("host", authority), *_proxy_headers(proxy)]
+    try:
+        connection.send("CONNECT", authority, headers, b"", patience)
+        response = connection.event(patience)
+    except (PeerError, TransportError) as error:
+        patience.next_wait()
+        raise Unreachable(f"The proxy {proxy.url.authority} failed: {error}") from error
+    status = response.status if isinstance(response, Response) else 0
+    if not 200 <= status < 300:
+        said = f"answered {status}" if status else "did not answer"
+        raise Unreachable(f"The proxy {proxy.url.authority} {said} when asked for {authority}")
+
+
+def _proxy_headers(proxy: Proxy) -> list[tuple[str, str]]:
+    return [("proxy-authorization", proxy.authorization)] if proxy.authorization else []
+
+
+class Pool:
+    """Makes HTTP exchanges and keeps idle connections for the next. Threads may share it.
+
+    proxy        a proxy that the user named, "" for none, None for what the environment says
+    closed       True after close(): calls that wait in other threads end with an error
+    """
+
+    def __init__(
+        self,
+        tls: TlsOptions | None = None,
+        *,
+        proxy: str | None = None,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        debug: Callable[[str], None] | None = None,
+    ) -> None:
+        self.closed = False
+        self._tls = tls or TlsOptions()
+        self._proxy = proxy
+        self._connect_timeout_s = connect_timeout_s
+        self._debug = debug or (lambda text: None)
+        self._context: ssl.SSLContext | None = None
+        self._idle: dict[str, list[Connection]] = {}
+        self._sockets: set[socket.socket] = set()
+
+    def request(
+        self,
+        method: str,
+        url: Url,
+        headers: Headers,
+        body: bytes = b"",
+        patience: Patience = ENDLESS,
+    ) -> Answer:
+        """Send a request and wait for the head of its answer.
+
+        A kept connection may have died unseen: when not a byte of answer comes over it, the same
+        request goes once more, over a new one.
+
+        headers      all but Host, User-Agent and what the HTTP machine adds
+        Raises       Unreachable: nothing was sent; TransportError, PeerError, TimeoutExpired
+        """
+        headers = [("host", url.authority), ("user-agent", USER_AGENT), *headers]
+        kept = self._take(url.origin)
+        if kept:
+            try:
+                return self._exchange(kept, method, url, headers, body, patience)
+            except TimeoutExpired:
+                raise
+            except TransportError as error:
+                if kept.heard or self.closed:
+                    raise
+                self._debug(f"a kept connection to {url.authority} was dead ({error}): once more")
+        return self._exchange(self._open(url, patience), method, url, headers, body, patience)
+
+    def _exchange(
+        self,
+        connection: Connection,
+        method: str,
+        url: Url,
+        headers: list[tuple[str, str]],
+        body: bytes,
+        patience: Patience,
+    ) -> Answer:
+        target = url.target
+        if connection.proxy and url.scheme == "http":
+            target = url.origin + target  # RFC 9112 section 3.2.2
+            headers = headers + _proxy_headers(connection.proxy)
+        try:
+            connection.send(method, target, headers, body, patience)
+            response = connection.event(patience)
+            if not isinstance(response, Response):
+                raise TransportError(f"No answer from {url.authority} in {patience.idle_s:g} s")
+        except BaseException as error:
+            self.drop(connection)
+            self.explain(error)
+            raise
+        return Answer(response, connection, patience, self)
+
+    def _open(self, url: Url, patience: Patience) -> Connection:
+        patience = patience._replace(idle_s=self._connect_timeout_s)
+        proxy = find_proxy(url, self._proxy, os.environ)
+        via = proxy.url if proxy else url
+        self.check_open()
+        secure = self._tls_context() if "https" in (url.scheme, via.scheme) else None
+        made = connect(via, patience, self._connect_timeout_s, self._sockets.add)
+        self._debug(f"connected to {via.authority}" + (" (a proxy)" if proxy else ""))
+        stream = Stream(made)
+        try:
+            self.check_open()
+            if secure and via.scheme == "https":
+                stream = TlsStream(stream, secure, via.host, patience)
+            if secure and proxy and url.scheme == "https":
+                _tunnel(stream, url, proxy, patience)
+                stream = TlsStream(stream, secure, url.host, patience)
+        except BaseException as error:
+            self._forget(made)
+            self.explain(error)
+            raise
+        return Connection(stream, url.origin, proxy)
+
+    def _tls_context(self) -> ssl.SSLContext:
+        if self._context is None:
+            self._context = client_context(self._tls)
+        return self._context
+
+    def _take(self, origin: str) -> Connection | None:
+        idle = self._idle.get(origin, [])
+        while idle:
+            try:
+                connection = idle.pop()
+            except IndexError:  # another thread was quicker
+                return None
+            age_s = time.monotonic() - connection.idle_since
+            if age_s < KEEP_ALIVE_S and connection.stream.is_quiet():
+                return connection
+            self.drop(connection)
+        return None
+
+    def give_back(self, connection: Connection) -> None:
+        """Take a connection whose exchange is over, to keep or to close."""
+        idle = self._idle.setdefault(connection.origin, [])
+        if self.closed or not connection.reusable or len(idle) >= IDLE_CONNECTIONS:
+            self.drop(connection)
+            return
+        connection.idle_since = time.monotonic()
+        idle.append(connection)
+
+    def drop(self, connection: Connection) -> None:
+        """Close a connection."""
+        self._forget(connection.stream.socket)
+
+    def _forget(self, made: socket.socket) -> None:
+        self._sockets.discard(made)
+        made.close()
+
+    def check_open(self) -> None:
+        """Raise the error of a closed client."""
+        if self.closed:
+            raise TransportError("The client was closed")
+
+    def explain(self, error: BaseException) -> None:
+        """Raise a better error where it was close() that ended a call."""
+        if self.closed and isinstance(error, TransportError):
+            raise TransportError("The client was closed") from error
+
+    def close(self) -> None:
+        """Close idle connections and end every call that waits, in whatever thread."""
+        self.closed = True
+        for made in list(self._sockets):
+            with contextlib.suppress(OSError):  # its owner closes it: a reused number is another's
+                made.shutdown(socket.SHUT_RDWR)
+        for idle in list(self._idle.values()):
+            while idle:
+                self.drop(idle.pop())
+
 
 # --- server side
 #

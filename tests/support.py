@@ -388,3 +388,165 @@ def sliced(data, sizes=(1,)):
         size = sizes[index % len(sizes)]
         yield data[at : at + size]
         at, index = at + size, index + 1
+
+
+# --- peers that do exactly what a test wants -----------------------------------------------------
+
+
+class Visit:
+    """One connection to a Peer: read requests, send any bytes."""
+
+    def __init__(self, peer, connected):
+        self.peer = peer
+        self.socket = connected
+        self._raw = Raw.__new__(Raw)
+        self._raw.socket, self._raw._held = connected, b""
+
+    def read(self):
+        """Read a request whole; give (method, target, headers, body), or None at the end."""
+        head = self._raw.read_until(b"\r\n\r\n")
+        if not head.endswith(b"\r\n\r\n"):
+            return None
+        first, _, rest = head.decode("latin-1").partition("\r\n")
+        pairs = [line.partition(":") for line in rest.split("\r\n") if line]
+        headers = {name.lower(): value.strip() for name, _, value in pairs}
+        body = self._raw.read_exactly(int(headers.get("content-length", "0")))
+        method, target, _ = first.split(" ")
+        request = (method, target, headers, body)
+        self.peer.requests.append(request)
+        return request
+
+    def send(self, data):
+        """Send exactly these bytes; that the other side has gone is no error."""
+        with contextlib.suppress(OSError):
+            self.socket.sendall(data)
+
+    def answer(self, body=b"", status=200, media_type="application/json", **headers):
+        """Send one whole answer; a value that is not bytes goes out as JSON."""
+        if not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}"]
+        lines += [f"Content-Type: {media_type}"] if media_type else []
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        self.send("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
+
+    def begin_stream(self):
+        """Send the head of an event stream that ends with the connection."""
+        self.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+
+    def event(self, value):
+        """Send one event."""
+        self.send(b"data: " + json.dumps(value).encode() + b"\n\n")
+
+    def wait_for_end(self):
+        """Wait until the other side closes."""
+        with contextlib.suppress(OSError):
+            while self.socket.recv(65536):
+                pass
+
+
+class Peer:
+    """A server on loopback that runs script(visit) in a thread for each connection.
+
+    with Peer(script) as peer: ... peer.url, peer.port
+    requests     what Visit.read gave, in order; visits: how many connections there were
+    tls          an ssl.SSLContext for the server's side
+    """
+
+    def __init__(self, script, *, tls=None, host="127.0.0.1"):
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.socket(family)
+        self._listener.bind((host, 0))
+        self._listener.listen(50)
+        self.script, self.tls = script, tls
+        self.requests, self.errors, self.visits = [], [], 0
+        self.port = self._listener.getsockname()[1]
+        named = f"[{host}]" if ":" in host else host
+        self.url = f"{'https' if tls else 'http'}://{named}:{self.port}"
+        self._sockets = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                connected, _ = self._listener.accept()
+            except OSError:
+                return
+            self.visits += 1
+            self._sockets.append(connected)
+            threading.Thread(target=self._serve, args=(connected,), daemon=True).start()
+
+    def _serve(self, connected):
+        connected.settimeout(DEADLINE_S)
+        try:
+            if self.tls:
+                connected = self.tls.wrap_socket(connected, server_side=True)
+                self._sockets.append(connected)
+            self.script(Visit(self, connected))
+        except OSError as error:  # a refused handshake, a client that has gone
+            self.errors.append(error)
+        finally:
+            with contextlib.suppress(OSError):
+                connected.shutdown(socket.SHUT_RDWR)
+            connected.close()
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for connected in self._sockets:
+            with contextlib.suppress(OSError):
+                connected.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+_CERTIFICATES = []
+
+
+def certificates():
+    """Give a folder with ca.pem, server.pem (127.0.0.1, localhost), client.pem, rogue.pem.
+
+    Each .pem but ca.pem also holds its key; openssl makes them once for the process.
+    """
+    if not _CERTIFICATES:
+        folder = tempfile.TemporaryDirectory(prefix="a2a-test-certificates-")
+        _CERTIFICATES.append(folder)
+        for authority in ("ca", "rogue-ca"):
+            _openssl(
+                folder.name, "req", "-x509", *_NEW_KEY, "-subj", f"/CN=test {authority}",
+                "-days", "2", "-keyout", f"{authority}.key", "-out", f"{authority}.pem",
+                "-addext", "keyUsage=critical,keyCertSign",
+            )  # fmt: skip
+        _certificate(folder.name, "server", "ca")
+        _certificate(folder.name, "client", "ca")
+        _certificate(folder.name, "rogue", "rogue-ca")
+    return pathlib.Path(_CERTIFICATES[0].name)
+
+
+_NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+
+
+def _certificate(folder, name, authority):
+    path = pathlib.Path(folder)
+    _openssl(
+        folder, "req", *_NEW_KEY, "-subj", f"/CN={name}", "-keyout", f"{name}.key",
+        "-out", f"{name}.csr",
+    )  # fmt: skip
+    names = "subjectAltName=IP:127.0.0.1,DNS:localhost\nauthorityKeyIdentifier=keyid\n"
+    (path / "names").write_text(names)
+    _openssl(
+        folder, "x509", "-req", "-in", f"{name}.csr", "-CA", f"{authority}.pem", "-CAkey",
+        f"{authority}.key", "-CAcreateserial", "-days", "2", "-extfile", "names",
+        "-out", f"{name}.crt",
+    )  # fmt: skip
+    both = (path / f"{name}.crt").read_text() + (path / f"{name}.key").read_text()
+    (path / f"{name}.pem").write_text(both)
+
+
+def _openssl(folder, *arguments):
+    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
