@@ -2986,14 +2986,20 @@ class Http2Connection(Http2Machine):
 
         headers  hold host, which becomes the authority
         end      False: data and trailers follow
+        Raises   UsageError: a target or header that cannot be written
         """
+        fields = dict(headers)
+        host = fields.pop("host", "")
+        if not PATH.fullmatch(target):
+            raise UsageError("The URL cannot be written in a request")
+        for name, value in fields.items():
+            if not FIELD_NAME.fullmatch(name) or not FIELD_VALUE.fullmatch(value):
+                raise UsageError(f"Header {name!r} cannot be written: a forbidden character in it")
         number = self.last_stream = self.last_stream + 2
         stream = Http2Stream(number, self.sender.settings[INITIAL_WINDOW_SIZE])
         stream.move(SEND)
         stream.bodiless = method == "HEAD"
         self.streams[number] = stream
-        fields = dict(headers)
-        host = fields.pop("host", "")
         pseudo = ((":method", method), (":scheme", self._scheme), (":authority", host))
         head = [*pseudo, (":path", target), *fields.items()]
         self._send(stream, head, body, end)

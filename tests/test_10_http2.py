@@ -264,6 +264,21 @@ class Talking(unittest.TestCase):
         self.assertEqual([("HEADERS", 1), ("CONTINUATION", 4)], kinds)
         self.assertEqual(value, self.server.receive(data)[0].headers["a"])
 
+    def test_what_cannot_be_written_is_refused_before_anything_is_sent(self):
+        self.client.take_output()
+        for target, field in (
+            ("/a b", ("a", "b")),
+            ("a", ("a", "b")),
+            ("/", ("A", "b")),
+            ("/", ("a", "b\r\nc: d")),
+            ("/", ("", "b")),
+        ):
+            with self.assertRaises(a2a.UsageError):
+                self.client.request("GET", target, [*HOST, field])
+        self.assertEqual(
+            (b"", {}, -1), (self.client.take_output(), self.client.streams, self.client.last_stream)
+        )
+
     def test_generated_traffic_comes_through_whole(self):
         """Bodies of all sizes in all pieces, on many streams at once, through small reads."""
         generator = random.Random(9113)
