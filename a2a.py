@@ -5308,7 +5308,234 @@ def outgoing_address(family: int) -> str:
 # ============================================================================
 # 15  Sign-in
 # ============================================================================
-# (to come)
+# What a client proves itself with: which of a card's alternatives the given credentials meet, how
+# they are attached, where they may go, and how they are kept out of what is shown.
+# Rule: nothing is sent that the card did not ask for, nor to an origin that nobody named.
+
+
+class Credentials(NamedTuple):
+    """What a caller may sign in with.
+
+    bearer       a token for HTTP bearer, OAuth 2.0 and OpenID Connect schemes
+    basic        "user:password"
+    api_key      a key, or a key for each scheme's name in the card
+    certificate  whether TLS has a client certificate
+    """
+
+    bearer: str = ""
+    basic: str = ""
+    api_key: str | Mapping[str, str] = ""
+    certificate: bool = False
+
+    def key_for(self, scheme: str) -> str:
+        """Give the API key for the scheme of that name; "" when there is none."""
+        return self.api_key if isinstance(self.api_key, str) else self.api_key.get(scheme, "")
+
+    def secrets(self) -> list[str]:
+        """Give every text that must not be shown."""
+        keys = [self.api_key] if isinstance(self.api_key, str) else list(self.api_key.values())
+        password = self.basic.partition(":")[2]
+        return [self.bearer, self.basic, password, encode_base64(self.basic.encode()), *keys]
+
+
+class Scheme(NamedTuple):
+    """A security scheme of a card, as far as a client must know it.
+
+    kind   "bearer", "basic", "api_key", "certificate", or "" for one that is not supported
+    key    of an API key: the name of its header, query parameter or cookie
+    place  of an API key: "header", "query" or "cookie"
+    """
+
+    name: str
+    kind: str
+    text: str  # what it is, for people
+    key: str = ""
+    place: str = ""
+
+
+OPTIONS = {  # what gives a credential on the command line, for hints
+    "bearer": "--bearer TOKEN",
+    "basic": "--basic USER:PASSWORD",
+    "api_key": "--api-key KEY",
+    "certificate": "--cert FILE",
+}
+
+
+FRAMING_HEADERS = {  # HTTP's own: neither a card nor an option may set them
+    *("connection", "content-length", "expect", "host", "keep-alive"),
+    *("te", "trailer", "transfer-encoding", "upgrade"),
+}
+
+
+def read_scheme(name: str, value: Object) -> Scheme:
+    """Read an entry of a card's securitySchemes. Names of schemes ignore case (RFC 9110)."""
+    for wrapper, kind, text in (
+        ("oauth2SecurityScheme", "bearer", "an OAuth 2.0 access token"),
+        ("openIdConnectSecurityScheme", "bearer", "an OpenID Connect access token"),
+        ("mtlsSecurityScheme", "certificate", "a client certificate"),
+    ):
+        if wrapper in value:
+            return Scheme(name, kind, text)
+    if "apiKeySecurityScheme" in value:
+        api_key = value["apiKeySecurityScheme"]
+        place, key = api_key["location"].lower(), api_key["name"]
+        known = place in ("header", "query", "cookie") and re.fullmatch(TOKEN, key)
+        if place == "header" and key.lower() in FRAMING_HEADERS:
+            known = None
+        text = f"an API key ({place} {key})"
+        return Scheme(name, "api_key" if known else "", text, key, place)
+    http = value.get("httpAuthSecurityScheme", {}).get("scheme", "").lower()
+    if http in ("bearer", "basic"):
+        return Scheme(
+            name, http, {"bearer": "a bearer token", "basic": "a user and password"}[http]
+        )
+    return Scheme(name, "", f"{name}{http and f' (HTTP {http})'}, which is not supported")
+
+
+def requirements(card: Object) -> list[list[Scheme]]:
+    """Give the alternatives of a card: each a list of schemes that go together, [] for none.
+
+    A card that declares schemes and no requirement takes any one of them, or nothing.
+    """
+    declared = card.get("securitySchemes", {})
+    schemes = {name: read_scheme(name, value) for name, value in declared.items()}
+    alternatives = [
+        [schemes.get(name) or Scheme(name, "", f"{name}, which the card does not explain")
+         for name in entry.get("schemes", {})]
+        for entry in card.get("securityRequirements", [])
+    ]  # fmt: skip
+    return alternatives or [[scheme] for scheme in schemes.values()] + [[]]
+
+
+def choose_requirement(card: Object, credentials: Credentials) -> list[Scheme]:
+    """Choose the first alternative of a card that the credentials meet; [] sends nothing.
+
+    Raises  CredentialsMissing: the card wants some that are not there; the hint names the options
+    """
+    alternatives = requirements(card)
+    for alternative in alternatives:
+        if alternative and _meets(alternative, credentials):
+            return alternative
+    if [] in alternatives:
+        return []
+    wanted = " or ".join(" with ".join(s.text for s in a) for a in alternatives)
+    options = {OPTIONS[s.kind]: None for a in alternatives for s in a if s.kind}
+    hint = f"Give {' or '.join(options)}." if options else ""
+    raise CredentialsMissing(f"The agent asks for {wanted}", hint=hint)
+
+
+def _meets(alternative: list[Scheme], credentials: Credentials) -> bool:
+    given = {
+        "bearer": bool(credentials.bearer),
+        "basic": bool(credentials.basic),
+        "certificate": credentials.certificate,
+    }
+    keys = [scheme for scheme in alternative if scheme.kind == "api_key"]
+    if len(keys) > 1 and isinstance(credentials.api_key, str):
+        return False  # which of the two it is, is not for us to guess
+    return all(credentials.key_for(s.name) for s in keys) and all(
+        given.get(s.kind, False) for s in alternative if s.kind != "api_key"
+    )
+
+
+def attach(
+    schemes: Iterable[Scheme], credentials: Credentials
+) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """Write the credentials as the chosen schemes want them; give headers and query parameters.
+
+    Raises  UsageError: a credential that cannot be written
+    Source  A2A section 4.5; RFC 6750 section 2.1; RFC 7617
+    """
+    headers: dict[str, str] = {}
+    query = []
+    for scheme in schemes:
+        key = credentials.key_for(scheme.name)
+        if scheme.kind == "bearer":
+            headers["authorization"] = "Bearer " + credentials.bearer
+        elif scheme.kind == "basic":
+            if ":" not in credentials.basic:
+                raise UsageError("Basic credentials have the form USER:PASSWORD")
+            headers["authorization"] = "Basic " + encode_base64(credentials.basic.encode())
+        elif scheme.place == "query":
+            query.append((scheme.key, key))
+        elif scheme.place == "cookie":
+            before = headers["cookie"] + "; " if "cookie" in headers else ""
+            headers["cookie"] = f"{before}{scheme.key}={key}"
+        elif scheme.place == "header":
+            headers[scheme.key.lower()] = key
+    if not all(re.fullmatch(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?", v) for v in headers.values()):
+        raise UsageError("A credential holds characters that no header can carry")
+    return headers, query
+
+
+def bound_origin(url: Url) -> str:
+    """Give the origin that credentials are bound to; the names of this machine are one."""
+    return (url._replace(host="localhost") if is_loopback(url.host) else url).origin
+
+
+def check_destination(
+    url: Url, origin: str, trusted: Iterable[str], allow_http: bool = False
+) -> None:
+    """Refuse to send credentials where they do not belong.
+
+    origin   bound_origin of where the card came from; "" for a card that the user gave
+    trusted  bound_origin of what else the user named
+    Raises   UntrustedOrigin, which names the host
+    """
+    if origin and bound_origin(url) not in (origin, *trusted):
+        raise UntrustedOrigin(
+            f"Credentials are not sent to {url.origin}: the agent's card came from {origin}",
+            hint=f"If that is meant, allow it: --trusted-origin {url.origin}",
+        )
+    if url.scheme == "http" and not is_loopback(url.host) and not allow_http:
+        raise UntrustedOrigin(
+            f"Credentials are not sent to {url.origin}, where anyone on the way could read them",
+            hint="Use https. In a network that you trust: --allow-http-credentials",
+        )
+
+
+SECRET_NAME = re.compile(
+    r"authorization|cookie|token|secret|passw|credential|assertion|api[-_]?key|^key$|-key$|"
+    r"code_verifier|device_code|^code$|signature",
+    re.IGNORECASE,
+)
+_SHOWN_SECRETS = (
+    re.compile(r"(?i)\b((?:proxy-)?authorization\s*[:=]\s*[\w-]+\s+)[^\s,;\"']+"),
+    re.compile(r"(?i)\b((?:bearer|basic)\s+)(?=[a-z~-]*[\d._+/=])[\w.~+/=-]{8,}"),
+    re.compile(r"(?i)\b((?:set-)?cookie\s*:\s*)[^\r\n]+"),
+    re.compile(
+        r"(?i)(\"(?:\w*(?:token|secret|password|api_?key)|credentials|code_verifier|device_code|"
+        r"assertion)\"\s*:\s*\")(?:[^\"\\]|\\.)+"
+    ),
+    re.compile(
+        r"(?i)([?&;](?:\w*(?:token|secret|password|api[-_]?key|signature)|key|code)=)[^&\s\"']+"
+    ),
+    re.compile(r"(?i)(\b[\w-]*(?:token|secret|api[-_]?key|password)\s*:\s+)[^\s,;\"']+"),
+    re.compile(r"(://[^/\s:@]*:)[^/\s@]+(?=@)"),
+)
+HIDDEN = "[redacted]"
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """Take credentials out of a text that is to be shown.
+
+    secrets  known values: hidden as they are, percent-encoded and as JSON writes them
+    Source   a2a-cli section 12.1
+    """
+    forms = {form for secret in secrets if secret for form in _forms(secret)}
+    for form in sorted(forms, key=len, reverse=True):
+        if len(form) > 3:
+            text = text.replace(form, HIDDEN)
+        else:  # inside other words so short a text says nothing
+            text = re.sub(rf"(?<!\w){re.escape(form)}(?!\w)", HIDDEN, text)
+    for pattern in _SHOWN_SECRETS:
+        text = pattern.sub(rf"\1{HIDDEN}", text)
+    return text
+
+
+def _forms(secret: str) -> set[str]:
+    escaped = json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]
+    return {secret, quote(secret, safe=""), *escaped}
 
 
 # ============================================================================
