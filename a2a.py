@@ -185,7 +185,7 @@ HALF_CLOSED_S = 10.0  # who has closed its side gets an answer within this or ne
 LINGER_S = 2.0  # a refused peer may send so much longer before the connection is cut
 LINGER_BYTES = 1024 * 1024  # and so much more: a reset before that could overtake the refusal
 HELD_BYTES = 64 * 1024  # of a body or of the next request that nobody has asked for yet
-PIPELINED_REQUESTS = 16  # answered in a row before other connections get their turn
+REQUESTS_IN_A_ROW = 16  # of one connection, before the others get their turn
 SWEEP_S = 1.0  # how often a server looks at the deadlines of its connections
 CONNECTIONS = 1000  # open at once; each costs a file descriptor
 ACCEPT_BACKLOG = 128  # connections that the kernel holds while others are accepted
@@ -4623,6 +4623,7 @@ class Exchange:
     request      its head
     closed       the peer is gone, or was refused: nobody reads what is still written
     heartbeat    what is written into a started answer that was silent for SSE_COMMENT_S
+    due          when more of the body must be here; later, when a heartbeat must go out
     A handler takes the body or leaves it, then calls respond, or start, write and end. Its first
     step runs outside any task: until it has waited once, asyncio.current_task() is None.
     """
@@ -4635,18 +4636,18 @@ class Exchange:
         "_waiter",
         "closed",
         "complete",
+        "due",
         "ended",
         "heartbeat",
         "request",
-        "spoke",
         "started",
     )  # fmt: skip
 
-    def __init__(self, lane: Http1Lane, request: Request) -> None:
+    def __init__(self, lane: Http1Lane | Http2Lane, request: Request) -> None:
         self._lane, self.request = lane, request
         self.closed = self.started = self.ended = self.complete = False
         self.heartbeat = b""
-        self.spoke = 0.0
+        self.due = lane.wire.listener.clock + BODY_STALL_S
         self._body: bytes | bytearray = b""
         self._limit: float = NEVER
         self._waiter: asyncio.Future[None] | None = None
@@ -4664,6 +4665,11 @@ class Exchange:
         """The address that it came to."""
         return self._lane.wire.address("sockname")
 
+    @property
+    def has_body(self) -> bool:
+        """Whether something of a body is here or to come."""
+        return bool(self._body) or not self.complete
+
     async def read_body(self, limit_bytes: float) -> bytes:
         """Give the whole body of the request.
 
@@ -4675,13 +4681,13 @@ class Exchange:
             raise _too_long(limit_bytes)
         if not self.complete:
             self._waiter = asyncio.get_running_loop().create_future()
-            self._lane.want_body()
+            self._lane.want_body(self)
             await self._waiter
         body, self._body = bytes(self._body), b""
         return body
 
     def respond(self, status: int, headers: list[tuple[str, str]], body: bytes = b"") -> None:
-        """Write a whole answer; one before the request's body has come ends the connection."""
+        """Write a whole answer."""
         self.started = self.ended = True
         self._lane.respond(self, status, headers, body)
 
@@ -4692,20 +4698,21 @@ class Exchange:
 
     def write(self, data: bytes) -> None:
         """Write a piece of the answer's body; await drain() before the next."""
+        self.due = self._lane.wire.listener.clock + SSE_COMMENT_S
         self._lane.write(self, data)
 
     async def drain(self) -> None:
         """Wait until the peer has taken enough of what was written."""
-        waiters = self._lane.wire.waiters
+        waiters = self._lane.queue_up(self)
         if waiters is not None:
             waiter = asyncio.get_running_loop().create_future()
             waiters.append(waiter)
             await waiter
 
-    def end(self, trailers: dict[str, str] | None = None) -> None:
-        """End the body begun with start()."""
+    def end(self, trailers: Sequence[tuple[str, str]] = ()) -> None:
+        """End the body begun with start(); HTTP/1.1 has no use for the trailers."""
         self.ended = True
-        self._lane.end(self, trailers or {})
+        self._lane.end(self, trailers)
 
     # For the lane.
 
@@ -4725,6 +4732,8 @@ class Exchange:
 
     def take(self, data: bytes) -> None:
         """Take a piece of the request's body."""
+        now = self._lane.wire.listener.clock
+        self.due = min(now + BODY_STALL_S, self.due + len(data) / BODY_BYTES_A_SECOND)
         if not self._body:
             self._body = data
         elif isinstance(self._body, bytearray):
@@ -4735,12 +4744,7 @@ class Exchange:
             self._body = b""
             self._wake(_too_long(self._limit))
         elif len(self._body) > HELD_BYTES and self._waiter is None:
-            self._lane.hold_body()
-
-    @property
-    def size(self) -> int:
-        """How much of the request's body is here."""
-        return len(self._body)
+            self._lane.hold_body(self)
 
     def take_end(self) -> None:
         """The request's body is complete."""
@@ -4755,7 +4759,7 @@ class Exchange:
 
     def beat(self, clock: float) -> None:
         """Write the heartbeat into a silent answer: proxies cut what is silent for long."""
-        if self.heartbeat and clock - self.spoke >= SSE_COMMENT_S and not self.ended:
+        if self.heartbeat and self.started and not self.ended and clock >= self.due:
             self.write(self.heartbeat)
 
     def _wake(self, error: HttpError | None) -> None:
@@ -4811,23 +4815,27 @@ class Lane:
         self.wire.close()
 
     def next(self) -> None:
-        """The peer has caught up with what was written: go on."""
+        """Go on: an answer is out, or the peer has caught up with what was written."""
 
     def lose(self) -> None:
         """The connection is gone."""
-
-    def cut(self, exchange: Exchange) -> None:
-        """End an answer so that the peer sees it is not complete."""
-        self.wire.abort()
 
 
 class Sniffing(Lane):
     """The first bytes of a connection tell HTTP/1.1 from HTTP/2: up to the first that differs."""
 
+    def __init__(self, wire: ServerWire) -> None:
+        super().__init__(wire)
+        self._seen = b""
+
     def receive(self, data: bytes) -> None:
         """Take bytes until it is clear which machine is to read them."""
-        self.wire.lane = lane = Http1Lane(self.wire)
-        lane.receive(data)
+        self._seen += data
+        http2 = self._seen.startswith(PREFACE)
+        if http2 or not PREFACE.startswith(self._seen):
+            lane = Http2Lane(self.wire) if http2 else Http1Lane(self.wire)
+            self.wire.lane = lane
+            lane.receive(self._seen)
 
 
 class Http1Lane(Lane):
@@ -4840,7 +4848,6 @@ class Http1Lane(Lane):
         self._held = b""  # what came while a complete request was being answered
         self._in_head = False  # a head has begun and is not complete
         self._half_closed = False  # the peer sends no more
-        self._body_since = 0.0
 
     # For the wire; Lane says what each is.
 
@@ -4881,17 +4888,17 @@ class Http1Lane(Lane):
         if self.exchange is None:
             self.wire.close()
 
-    def lose(self) -> None:
-        """The connection is gone."""
-        if self.exchange is not None:
-            self.exchange.lose()
-
     def next(self) -> None:
         """Go on with what has come meanwhile, if the last answer is out."""
         if self._idle():
             held, self._held = self._held, b""
             self.wire.transport.resume_reading()
             self._pump(held)
+
+    def lose(self) -> None:
+        """The connection is gone."""
+        if self.exchange is not None:
+            self.exchange.lose()
 
     # For the exchange.
 
@@ -4906,17 +4913,34 @@ class Http1Lane(Lane):
 
     def start(self, exchange: Exchange, status: int, headers: list[tuple[str, str]]) -> None:
         """Write the head of an answer."""
-        exchange.spoke = self.wire.listener.clock
         self.wire.write(self.machine.start(status, [*headers, self.wire.listener.date]))
 
     def write(self, exchange: Exchange, data: bytes) -> None:
         """Write a piece of its body."""
-        exchange.spoke = self.wire.listener.clock
         self.wire.write(self.machine.data(data))
 
-    def end(self, exchange: Exchange, trailers: dict[str, str]) -> None:
-        """Write the end of its body; nothing that HTTP/1.1 carries here has trailers."""
+    def end(self, exchange: Exchange, trailers: Sequence[tuple[str, str]]) -> None:
+        """Write the end of its body."""
         self.wire.write(self.machine.end())
+
+    def queue_up(self, exchange: Exchange) -> list[asyncio.Future[None]] | None:
+        """Give the list of those who wait to write, None if nobody has to."""
+        return self.wire.waiters
+
+    def want_body(self, exchange: Exchange) -> None:
+        """The handler waits for the body."""
+        if self.machine.expects_continue:
+            self.machine.expects_continue = False
+            self.wire.write(CONTINUE)
+        self.wire.transport.resume_reading()
+
+    def hold_body(self, exchange: Exchange) -> None:
+        """Nobody wants the body yet and enough of it is here."""
+        self.wire.transport.pause_reading()
+
+    def cut(self, exchange: Exchange) -> None:
+        """End an answer so that the peer sees it is not complete."""
+        self.wire.abort()
 
     def over(self, exchange: Exchange) -> None:
         """Make ready for the next request, or close."""
@@ -4931,17 +4955,6 @@ class Http1Lane(Lane):
         else:
             wire.deadline = wire.listener.clock + KEEP_ALIVE_S
 
-    def want_body(self) -> None:
-        """The handler waits for the body."""
-        if self.machine.expects_continue:
-            self.machine.expects_continue = False
-            self.wire.write(CONTINUE)
-        self.wire.transport.resume_reading()
-
-    def hold_body(self) -> None:
-        """Nobody wants the body yet and enough of it is here."""
-        self.wire.transport.pause_reading()
-
     # Inside.
 
     def _idle(self) -> bool:
@@ -4949,7 +4962,7 @@ class Http1Lane(Lane):
 
     def _pump(self, data: bytes) -> None:
         """Answer what has come, one request after another while they come together."""
-        for _ in range(PIPELINED_REQUESTS):
+        for _ in range(REQUESTS_IN_A_ROW):
             fresh = self._feed(data)
             if fresh is None:
                 return
@@ -4970,25 +4983,17 @@ class Http1Lane(Lane):
         for event in events:
             if isinstance(event, Request):
                 self.exchange = fresh = Exchange(self, event)
-                self._in_head, self._body_since = False, self.wire.listener.clock
+                self._in_head = False
             elif self.exchange is not None and isinstance(event, Data):
                 self.exchange.take(event.data)
             elif self.exchange is not None:
                 self.exchange.take_end()
-        self._set_deadline()
+        if self.exchange is not None:
+            self.wire.deadline = NEVER if self.exchange.complete else self.exchange.due
+        elif not (self._in_head or self.machine.idle):
+            self._in_head = True
+            self.wire.deadline = self.wire.listener.clock + HEADER_DEADLINE_S
         return fresh
-
-    def _set_deadline(self) -> None:
-        exchange, wire = self.exchange, self.wire
-        clock = wire.listener.clock
-        if exchange is None:
-            if not (self._in_head or self.machine.idle):
-                self._in_head, wire.deadline = True, clock + HEADER_DEADLINE_S
-        elif exchange.complete:
-            wire.deadline = NEVER
-        else:
-            slowest = self._body_since + exchange.size / BODY_BYTES_A_SECOND
-            wire.deadline = BODY_STALL_S + min(clock, slowest)
 
     def _refuse(self, error: HttpError) -> None:
         """Answer what no handler will see, or has not answered yet."""
@@ -4999,6 +5004,169 @@ class Http1Lane(Lane):
         if exchange is not None:
             exchange.lose()
         self.wire.refuse(self.machine, error)
+
+
+class Http2Lane(Lane):
+    """HTTP/2 on a server's connection: an exchange for each stream, side by side."""
+
+    def __init__(self, wire: ServerWire) -> None:
+        super().__init__(wire)
+        self.machine = Http2Connection(client=False)
+        self._exchanges: dict[int, Exchange] = {}
+        self._ready: deque[Exchange] = deque()  # to be run as soon as the peer reads its answers
+        self._waiters: dict[int, list[asyncio.Future[None]]] = {}  # for the window of a stream
+        self._busy = False  # in receive, which writes all at its end
+
+    # For the wire; Lane says what each is.
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes, run what they ask for, write what came of it in one piece."""
+        self._busy = True
+        clock = self.wire.listener.clock
+        self.wire.deadline = clock + KEEP_ALIVE_S
+        for event in self.machine.receive(data, clock):
+            if isinstance(event, Request):
+                self._exchanges[event.stream] = exchange = Exchange(self, event)
+                self._ready.append(exchange)
+            elif isinstance(event, GoAway):
+                pass  # the machine has drawn the consequences
+            else:
+                self._tell(event)
+        if self._exchanges:
+            self.wire.deadline = NEVER
+        self.next()
+
+    def _tell(self, event: Data | End | Response | Reset | WindowOpen) -> None:
+        exchange = self._exchanges.get(event.stream)
+        if isinstance(event, WindowOpen):
+            for waiter in self._waiters.pop(event.stream, ()):
+                if not waiter.done():
+                    waiter.set_result(None)
+        elif exchange is None:
+            pass
+        elif isinstance(event, Data):
+            exchange.take(event.data)
+        elif isinstance(event, End):
+            exchange.take_end()
+        else:
+            exchange.lose()
+
+    def sweep(self, clock: float) -> None:
+        """Keep silent streams alive, end those that stand still."""
+        stalled = self.machine.stalled(clock)
+        for number, exchange in list(self._exchanges.items()):
+            if number in stalled or (not exchange.complete and clock >= exchange.due):
+                self.machine.reset(number)
+                exchange.lose()
+            else:
+                exchange.beat(clock)
+        self._flush()
+
+    def expire(self) -> None:
+        """Nothing was asked for long enough."""
+        self.stop()
+
+    def stop(self) -> None:
+        """Take no more requests; what is being answered may end."""
+        self.machine.close()
+        self._flush()
+
+    def next(self) -> None:
+        """Run what was asked, as far as the peer takes the answers, then write."""
+        self._busy = True
+        for _ in range(REQUESTS_IN_A_ROW):
+            if not self._ready or not self._has_room():
+                break
+            exchange = self._ready.popleft()
+            if exchange.closed:
+                self.over(exchange)
+            else:
+                exchange.run()
+        else:
+            asyncio.get_running_loop().call_soon(self.next)
+        self._busy = False
+        self._flush()
+
+    def lose(self) -> None:
+        """The connection is gone."""
+        for exchange in list(self._exchanges.values()):
+            exchange.lose()
+
+    # For the exchange.
+
+    def respond(
+        self, exchange: Exchange, status: int, headers: list[tuple[str, str]], body: bytes
+    ) -> None:
+        """Write a whole answer."""
+        headers = [*headers, self.wire.listener.date]
+        self.machine.respond(exchange.request.stream, status, headers, body)
+        self._flush()
+
+    def start(self, exchange: Exchange, status: int, headers: list[tuple[str, str]]) -> None:
+        """Write the head of an answer."""
+        headers = [*headers, self.wire.listener.date]
+        self.machine.start(exchange.request.stream, status, headers)
+        self._flush()
+
+    def write(self, exchange: Exchange, data: bytes) -> None:
+        """Write a piece of its body."""
+        self.machine.data(exchange.request.stream, data)
+        self._flush()
+
+    def end(self, exchange: Exchange, trailers: Sequence[tuple[str, str]]) -> None:
+        """Write the end of its body."""
+        if trailers:
+            self.machine.trailers(exchange.request.stream, list(trailers))
+        else:
+            self.machine.data(exchange.request.stream, b"", True)
+        self._flush()
+
+    def queue_up(self, exchange: Exchange) -> list[asyncio.Future[None]] | None:
+        """Give the list of those who wait to write, None if nobody has to."""
+        if self.machine.queued(exchange.request.stream):
+            return self._waiters.setdefault(exchange.request.stream, [])
+        return self.wire.waiters
+
+    def want_body(self, exchange: Exchange) -> None:
+        """The handler waits for the body."""
+        if "expect" in exchange.request.headers:
+            self.machine.start(exchange.request.stream, 100, [])
+        self.machine.hold(exchange.request.stream, False)
+        self._flush()
+
+    def hold_body(self, exchange: Exchange) -> None:
+        """Nobody wants the body yet and enough of it is here."""
+        self.machine.hold(exchange.request.stream, True)
+
+    def cut(self, exchange: Exchange) -> None:
+        """End an answer so that the peer sees it is not complete."""
+        self.machine.reset(exchange.request.stream, INTERNAL_ERROR)
+        self._flush()
+
+    def over(self, exchange: Exchange) -> None:
+        """Forget an exchange; without any the connection idles."""
+        self._exchanges.pop(exchange.request.stream, None)
+        self._waiters.pop(exchange.request.stream, None)
+        if self.wire.lane is self and not self._exchanges:
+            self.wire.deadline = self.wire.listener.clock + KEEP_ALIVE_S
+        self._flush()
+
+    # Inside.
+
+    def _has_room(self) -> bool:
+        queued = self.machine.queued_bytes
+        return self.wire.waiters is None and queued <= HTTP2_QUEUE_BYTES and not self.machine.closed
+
+    def _flush(self) -> None:
+        """Write what the machine has, unless more is about to come."""
+        if self._busy or self.wire.lane is not self:
+            return
+        output = self.machine.take_output()
+        if output:
+            self.wire.write(output)
+        if self.machine.closed:
+            self.lose()
+            self.wire.linger()
 
 
 class Lingering(Lane):

@@ -142,6 +142,14 @@ class Host:
         exchange.write(b"half")
         raise KeyError("in the middle")
 
+    async def do_trailers(self, exchange):
+        exchange.start(200, [])
+        exchange.write(b"x")
+        exchange.end([("grpc-status", "0")])
+
+    async def do_large(self, exchange):
+        exchange.respond(200, [], b"x" * 1_000_000)
+
     async def do_silent(self, exchange):
         exchange.heartbeat = a2a.SSE_COMMENT
         exchange.start(200, [("content-type", a2a.SSE_TYPE)])
@@ -636,6 +644,246 @@ with tests.Host(connections=1000) as host:
         self.assertEqual(10, a2a.room_for(10)[0])
         if os.name != "nt":
             self.assertGreater(a2a.room_for(0)[0], 10)
+
+
+class Http2Peer:
+    """A client of HTTP/2 on a real socket, by the machine of chapter 10; asks and listens."""
+
+    def __init__(self, host):
+        self.link = socket.create_connection(("127.0.0.1", host.port), PATIENCE_S)
+        self.machine = a2a.Http2Connection(client=True)
+        self.events = []
+        self.flush()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.link.close()
+
+    def flush(self):
+        self.link.sendall(self.machine.take_output())
+
+    def shut_windows(self):
+        """Never again allow the server more than it may send now."""
+        self.machine.sender.number = unittest.mock.Mock()
+
+    def ask(self, target, body=b"", method="POST", end=True, **headers):
+        fields = [("host", "test"), *headers.items()]
+        stream = self.machine.request(method, target, fields, body, end)
+        self.flush()
+        return stream
+
+    def listen(self, done):
+        """Receive until done(events) is true or the server closes; give all events."""
+        while not done(self.events):
+            data = self.link.recv(65536)
+            if not data:
+                break
+            self.events += self.machine.receive(data)
+            self.flush()
+        return self.events
+
+    def answer(self, stream):
+        """Give the status and body of a stream's answer, once it has come whole."""
+        self.listen(
+            lambda events: any(isinstance(e, a2a.End) and e.stream == stream for e in events)
+        )
+        mine = [event for event in self.events if getattr(event, "stream", 0) == stream]
+        heads = [event for event in mine if isinstance(event, a2a.Response)]
+        data = b"".join(event.data for event in mine if isinstance(event, a2a.Data))
+        return heads[0].status, data
+
+    def first(self, kind):
+        """Give the first event of a kind, once it has come."""
+        self.listen(lambda events: any(isinstance(event, kind) for event in events))
+        return next(event for event in self.events if isinstance(event, kind))
+
+
+class Http2Test(unittest.TestCase):
+    """The same listener, the same handlers, the other protocol."""
+
+    def test_the_preface_may_come_byte_by_byte(self):
+        with Host() as host, Http2Peer(host) as peer:
+            peer.machine.request("GET", "/", [("host", "test")])
+            for byte in peer.machine.take_output():
+                peer.link.sendall(bytes([byte]))
+            self.assertEqual((200, b"hello"), peer.answer(1))
+        self.assertEqual(["/"], host.seen)
+
+    def test_streams_are_answered_side_by_side(self):
+        with Host() as host, Http2Peer(host) as peer:
+            slow, quick = peer.ask("/nap/1"), peer.ask("/echo", b"body")
+            self.assertEqual((200, b"body"), peer.answer(quick))
+            self.assertEqual((200, b"/nap/1"), peer.answer(slow))
+            order = [event.stream for event in peer.events if isinstance(event, a2a.End)]
+            self.assertEqual([quick, slow], order)
+            dates = [e.headers["date"] for e in peer.events if isinstance(e, a2a.Response)]
+            self.assertIn("GMT", dates[0])
+
+    def test_more_requests_at_once_than_are_run_in_a_row(self):
+        with Host() as host, Http2Peer(host) as peer:
+            streams = [peer.machine.request("GET", "/", [("host", "test")]) for _ in range(50)]
+            peer.flush()
+            self.assertEqual({(200, b"hello")}, {peer.answer(stream) for stream in streams})
+
+    def test_a_large_body_comes_whole(self):
+        body = os.urandom(1_000_000)
+        with Host() as host, Http2Peer(host) as peer:
+            stream = peer.ask("/echo", body)
+            self.assertEqual((200, body), peer.answer(stream))
+
+    def test_a_body_over_the_limit_is_refused(self):
+        """JSON-18: with and without a Content-Length."""
+        with Host() as host, Http2Peer(host) as peer:
+            declared = peer.ask("/limit", b"x" * 1001, **{"content-length": "1001"})
+            self.assertEqual(413, peer.answer(declared)[0])
+            dripped = peer.ask("/limit", b"x" * 500, end=False)
+            peer.machine.data(dripped, b"x" * 501)
+            peer.flush()
+            self.assertEqual(413, peer.answer(dripped)[0])
+
+    def test_a_body_waits_outside_until_the_handler_asks(self):
+        body = b"x" * 3_000_000
+        with Host() as host, Http2Peer(host) as peer:
+            stream = peer.ask("/late", body)
+            eventually(lambda: host.seen)
+            wires = host.wires()
+            held = host.call(lambda: [len(e._body) for wire in wires for e in exchanges(wire)])
+            self.assertLess(held[0], 1_500_000)
+            self.assertEqual((200, b"3000000"), peer.answer(stream))
+
+    def test_continue_is_said_when_the_body_is_wanted(self):
+        with Host() as host, Http2Peer(host) as peer:
+            stream = peer.ask("/echo", end=False, expect="100-continue")
+            eventually(lambda: host.seen)
+            peer.machine.data(stream, b"ok", True)
+            peer.flush()
+            self.assertEqual((200, b"ok"), peer.answer(stream))
+
+    def test_a_stream_of_events_ends(self):
+        with Host() as host, Http2Peer(host) as peer:
+            self.assertEqual(
+                (200, b"data: 0\n\ndata: 1\n\ndata: 2\n\n"), peer.answer(peer.ask("/count"))
+            )
+
+    def test_an_answer_may_have_trailers(self):
+        with Host() as host, Http2Peer(host) as peer:
+            stream = peer.ask("/trailers")
+            self.assertEqual((200, b"x"), peer.answer(stream))
+            end = peer.first(a2a.End)
+        self.assertEqual({"grpc-status": "0"}, dict(end.trailers))
+
+    def test_a_silent_stream_is_kept_alive_by_comments(self):
+        """SSE-17: over HTTP/2 as well."""
+        limits = {"SSE_COMMENT_S": 0.1, "SWEEP_S": 0.05}
+        with patched(**limits), Host() as host, Http2Peer(host) as peer:
+            peer.ask("/silent")
+            peer.listen(lambda events: sum(getattr(e, "data", b"") == b":\n\n" for e in events) > 2)
+            self.assertIn(b"data: first\n\n", [getattr(e, "data", b"") for e in peer.events])
+
+    def test_a_broken_handler_ends_its_stream_alone(self):
+        with Host() as host, Http2Peer(host) as peer:
+            self.assertEqual(500, peer.answer(peer.ask("/raise"))[0])
+            broken = peer.ask("/break")
+            self.assertEqual((broken, a2a.INTERNAL_ERROR), peer.first(a2a.Reset)[:2])
+            self.assertEqual((200, b"hello"), peer.answer(peer.ask("/")))
+
+    def test_a_stream_that_the_client_gives_up_ends_its_handler_alone(self):
+        with Host() as host, Http2Peer(host) as peer:
+            given_up, other = peer.ask("/silent"), peer.ask("/nap/1")
+            peer.first(a2a.Data)
+            peer.machine.reset(given_up)
+            peer.flush()
+            self.assertTrue(host.cancelled.wait(PATIENCE_S))
+            self.assertEqual((200, b"/nap/1"), peer.answer(other))
+
+    def test_a_request_given_up_before_it_was_run_is_not_run(self):
+        with Host() as host, Http2Peer(host) as peer:
+            streams = [peer.machine.request("GET", "/", [("host", "test")]) for _ in range(20)]
+            peer.machine.reset(streams[-1])
+            peer.flush()
+            for stream in streams[:-1]:
+                peer.answer(stream)
+            peer.answer(peer.ask("/"))
+        self.assertEqual(20, len(host.seen))
+
+    def test_a_client_that_leaves_ends_all_its_handlers(self):
+        with Host() as host:
+            with Http2Peer(host) as peer:
+                peer.ask("/silent")
+                peer.ask("/forever")
+                peer.first(a2a.Data)
+            self.assertTrue(host.cancelled.wait(PATIENCE_S))
+            eventually(lambda: not host.wires())
+
+    def test_a_shut_window_holds_one_stream_back_and_no_other(self):
+        with Host() as host, Http2Peer(host) as peer:
+            peer.shut_windows()
+            peer.ask("/flood")
+            peer.link.settimeout(0.3)
+            with self.assertRaises(socket.timeout):
+                peer.listen(lambda events: False)
+            before = host.sent
+            self.assertLess(before, 8_000_000)
+            time.sleep(0.1)
+            self.assertEqual(before, host.sent)
+
+    def test_a_stream_whose_window_stays_shut_is_reset(self):
+        limits = {"WRITE_STALL_S": 0.2, "SWEEP_S": 0.05}
+        with patched(**limits), Host() as host, Http2Peer(host) as peer:
+            peer.shut_windows()
+            stalled = peer.ask("/flood")
+            self.assertEqual(stalled, peer.first(a2a.Reset).stream)
+            self.assertTrue(host.cancelled.wait(PATIENCE_S))
+
+    def test_a_body_that_stops_is_reset(self):
+        limits = {"BODY_STALL_S": 0.2, "SWEEP_S": 0.05}
+        with patched(**limits), Host() as host, Http2Peer(host) as peer:
+            stream = peer.ask("/echo", b"half", end=False)
+            self.assertEqual(stream, peer.first(a2a.Reset).stream)
+            self.assertTrue(host.cancelled.wait(PATIENCE_S))
+            self.assertEqual((200, b"hello"), peer.answer(peer.ask("/")))
+
+    def test_a_broken_protocol_is_told_and_ends_everything(self):
+        with Host() as host, Http2Peer(host) as peer:
+            peer.ask("/silent")
+            peer.first(a2a.Data)
+            peer.link.sendall(b"\x00\x00\x04\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00")
+            self.assertEqual(a2a.PROTOCOL_ERROR, peer.first(a2a.GoAway).error_code)
+            self.assertTrue(host.cancelled.wait(PATIENCE_S))
+            self.assertEqual(b"", peer.link.recv(10))
+
+    def test_stopping_says_so_and_lets_answers_end(self):
+        with Host() as host, Http2Peer(host) as peer:
+            stream = peer.ask("/nap/1")
+            eventually(lambda: host.seen)
+            host.call(host.listener.stop)
+            self.assertEqual(a2a.NO_ERROR, peer.first(a2a.GoAway).error_code)
+            self.assertEqual((200, b"/nap/1"), peer.answer(stream))
+            self.assertEqual(b"", peer.link.recv(10))
+
+    def test_an_idle_connection_is_closed_with_a_word(self):
+        with patched(KEEP_ALIVE_S=0.2, SWEEP_S=0.05), Host() as host, Http2Peer(host) as peer:
+            peer.answer(peer.ask("/"))
+            self.assertEqual(a2a.NO_ERROR, peer.first(a2a.GoAway).error_code)
+            self.assertEqual(b"", peer.link.recv(10))
+
+    def test_answers_that_are_not_read_hold_further_requests_back(self):
+        with Host() as host, Http2Peer(host) as peer:
+            for _ in range(30):
+                peer.ask("/large")
+            peer.link.settimeout(0.3)
+            peer.shut_windows()
+            with self.assertRaises(socket.timeout):
+                peer.listen(lambda events: False)
+            self.assertLess(len(host.seen), 10)
+
+
+def exchanges(wire):
+    """Give the exchanges that are open on a wire."""
+    lane = wire.lane
+    return list(lane._exchanges.values()) if isinstance(lane, a2a.Http2Lane) else [lane.exchange]
 
 
 class StopTest(unittest.TestCase):
