@@ -295,7 +295,10 @@ class PeerError(A2AError):
 
 
 class HttpError(PeerError):
-    """Bytes that are not HTTP, or more of them than allowed; status is what a server answers."""
+    """Bytes that are not HTTP, or more than allowed; status is what a server answers.
+
+    For a client: an HTTP answer that is neither a result nor an error of A2A, with its status.
+    """
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -392,7 +395,9 @@ class CredentialsMissing(AuthError):
 
 
 class AuthFailed(AuthError):
-    """Credentials were sent and refused."""
+    """Credentials were sent and refused; challenge is what the other side asks for."""
+
+    challenge = ""
 
 
 class UntrustedOrigin(AuthError):
@@ -418,6 +423,7 @@ class Fault(A2AError):
     http_status = 500
     reason = ""  # "" for errors that A2A does not name: they carry no ErrorInfo
     text = "Internal error"
+    request_id: Json = None  # of JSON-RPC, when there is no Call to keep it
 
     def __init__(
         self, message: str = "", *, details: list[Object] | None = None, retry_after_s: int = 0
@@ -1202,7 +1208,7 @@ _RESHAPE: dict[str, Callable[[Json], Json]] = {
     "SecurityScheme": _reshape_scheme,
 }
 _VITAL = {"Task": "id"}  # without it an answer cannot be used, however lenient we are
-_ANSWERS = ("SendMessageResponse", "StreamResponse")
+ANSWERS = ("SendMessageResponse", "StreamResponse")
 
 
 class _MessageReader:
@@ -1277,7 +1283,7 @@ class _MessageReader:
         for name in self.oneof:
             if name in out:
                 count += 1
-        if count != 1 and (not reading.lenient or (not count and self.name in _ANSWERS)):
+        if count != 1 and (not reading.lenient or (not count and self.name in ANSWERS)):
             reading.add(where, "must have exactly one of " + ", ".join(self.oneof))
 
 
@@ -3615,7 +3621,621 @@ class GrpcAnswer:
 # ============================================================================
 # 12  Bindings
 # ============================================================================
-# (to come)
+# What turns a request of a transport into a Call and a result, an event or a Fault into bytes, and
+# for a client the other way round. A binding is an object without state with the same methods:
+#   server   read -> Call, result and error -> Reply, event and stream_error -> bytes of a stream
+#   client   request -> what to send, reply and stream_item -> the result, or an error raised
+# Rule: nothing above this chapter knows by which transport a call came.
+
+if TYPE_CHECKING:
+    Warn = Callable[[str], None]
+
+STREAM_HEADERS = [  # no cache, and no proxy that waits for more before it passes an event on
+    ("content-type", SSE_TYPE),
+    ("cache-control", "no-cache"),
+    ("x-accel-buffering", "no"),
+]
+
+
+NOTHING: Mapping[str, str] = {}
+
+
+class Call:
+    """One operation to be done for a caller."""
+
+    __slots__ = (
+        "binding",
+        "caller",
+        "extensions",
+        "id",
+        "operation",
+        "params",
+        "prefix",
+        "version",
+    )
+
+    def __init__(
+        self, binding: Any, operation: Operation, params: Object, version: str,
+        extensions: tuple[str, ...], id: Json = None, prefix: bytes = b"",
+    ) -> None:  # fmt: skip
+        self.binding = binding
+        self.operation = operation
+        self.params = params
+        self.version = version
+        self.extensions = extensions
+        self.id = id  # of JSON-RPC
+        self.prefix = prefix  # what stands before each result of this call
+        self.caller: Any = None  # the server says who calls
+
+
+class Reply(NamedTuple):
+    """A whole answer."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
+class RouteError(Fault):
+    """No operation has this path (404), or not with this method (405; allow names those it has)."""
+
+    jsonrpc_code, grpc_status, http_status = -32601, "NOT_FOUND", 404
+    code, text = "MethodNotFoundError", "No such path"
+
+    def __init__(self, allow: Iterable[str] = ()) -> None:
+        super().__init__("Method not allowed" if allow else "")
+        self.allow = ", ".join(sorted(allow))
+        if allow:
+            self.grpc_status, self.http_status = "UNIMPLEMENTED", 405
+
+
+def read_service_parameters(
+    headers: Mapping[str, str], query: str = ""
+) -> tuple[str, tuple[str, ...]]:
+    """Give the version ("" when none is named) and the extensions that a request names.
+
+    query   may carry the version as well; the header wins
+    Source  A2A sections 3.2.6 and 3.6.1
+    """
+    version = headers.get("a2a-version", "").strip()
+    if not version and query:
+        for name, value in parse_qsl(query):
+            if name.lower() == "a2a-version":
+                version = value.strip()
+    named = headers.get("a2a-extensions")
+    if not named:
+        return version, ()
+    return version, tuple(dict.fromkeys(filter(None, map(str.strip, named.split(",")))))
+
+
+def check_version(version: str, lenient: bool = False) -> None:
+    """Refuse what is not 1.0; a patch number is no part of it (A2A section 3.6).
+
+    lenient  takes a request that names no version, which means 0.3, for 1.0
+    """
+    if version == PROTOCOL_VERSION or (lenient and not version):
+        return
+    if re.fullmatch(re.escape(PROTOCOL_VERSION) + r"\.[0-9]{1,9}", version):
+        return
+    named = version if re.fullmatch(r"[\w.-]{1,20}", version, re.ASCII) else "of that name"
+    asked = f"Version {named}" if version else "A request without A2A-Version means 0.3, which"
+    metadata = {"supportedVersions": PROTOCOL_VERSION}
+    info = {"@type": ERROR_INFO, "reason": VersionNotSupportedError.reason, "domain": ERROR_DOMAIN}
+    raise VersionNotSupportedError(
+        f"{asked} is not spoken here: send the header A2A-Version: {PROTOCOL_VERSION}",
+        details=[{**info, "metadata": metadata}],
+    )
+
+
+def _read_body(body: bytes) -> Json:
+    try:
+        return read_json(body)
+    except JsonError as error:
+        raise JSONParseError(f"{JSONParseError.text}: {error}") from None
+
+
+def _retry_after(fault: Fault) -> list[tuple[str, str]]:
+    return [("retry-after", str(fault.retry_after_s))] if fault.retry_after_s else []
+
+
+def _rest_error(fault: Fault) -> bytes:
+    """Write a google.rpc.Status in its JSON form (A2A section 11.6)."""
+    status: Object = {"code": fault.http_status, "status": fault.grpc_status}
+    status["message"] = str(fault)
+    if details := fault.detail_objects():
+        status["details"] = details
+    return write_json({"error": status})
+
+
+# What peers answer when something is wrong, as a client meets it: the forms of the specification,
+# those of older versions and of gateways in between.
+
+_OTHER_REASONS = {  # the official SDKs name these as well
+    "INVALID_PARAMS": InvalidParamsError,
+    "INVALID_REQUEST": InvalidRequestError,
+    "METHOD_NOT_FOUND": MethodNotFoundError,
+    "INTERNAL_ERROR": InternalError,
+}
+_BY_NAME = {cls.code: cls for cls in FAULTS.values()}
+_BY_STATUS = {400: InvalidParamsError, 429: RateLimitedError, 500: InternalError,
+              501: UnsupportedOperationError}  # fmt: skip
+
+
+def excerpt(body: bytes | str, limit: int = 200) -> str:
+    """Give the beginning of what a peer said, as one line without control characters."""
+    text = body[: limit * 8].decode("utf-8", "replace") if isinstance(body, bytes) else body
+    text = " ".join(re.sub(r"<[^<>]*>", " ", text[: limit * 8]).split())
+    text = "".join(c if c.isprintable() else "?" for c in text)
+    return text if len(text) <= limit else text[:limit] + "..."
+
+
+def _details(error: Object) -> list[Object]:
+    """Give the detail objects of an error, wherever the peer put them."""
+    found = error.get("data", error.get("details"))
+    listed = found if isinstance(found, list) else [found]
+    details = [item for item in listed if isinstance(item, dict)]
+    fields = error.get("errors")  # problem+json, as A2A section 6.5 shows it
+    if isinstance(fields, list):
+        wrong = [
+            {"field": excerpt(str(f.get("field", ""))), "description": excerpt(str(f["message"]))}
+            for f in fields
+            if isinstance(f, dict) and "message" in f
+        ]
+        details.append({"@type": BAD_REQUEST, "fieldViolations": wrong})
+    return details
+
+
+def _fault_class(error: Object, details: list[Object]) -> type[Fault] | None:
+    """Find the class by the reason, the problem's type, the name, then the JSON-RPC code."""
+    kind = error.get("type")
+    tail = kind.rstrip("/").rpartition("/")[2] if isinstance(kind, str) else ""
+    for detail in (*details, {"reason": tail.replace("-", "_").upper()}):
+        reason = detail.get("reason")
+        if isinstance(reason, str):
+            found = FAULTS_BY_REASON.get(reason) or _OTHER_REASONS.get(reason)
+            if found:
+                return found
+    code = error.get("code")
+    return _BY_NAME.get(tail) or (FAULTS.get(code) if isinstance(code, int) else None)
+
+
+def _words(error: Object) -> str:
+    for key in ("message", "detail", "title", "error_description"):
+        if isinstance(error.get(key), str) and error[key]:
+            words = excerpt(error[key], 1000)
+            data = error.get("data")
+            return f"{words} ({excerpt(data)})" if isinstance(data, str) and data else words
+    return ""
+
+
+def _seconds(headers: Mapping[str, str]) -> int:
+    value = headers.get("retry-after", "").strip()
+    return int(value) if re.fullmatch("[0-9]{1,6}", value) else 0
+
+
+def peer_fault(error: Json, cls: type[Fault] | None = None, retry_after_s: int = 0) -> Fault:
+    """Make the Fault that a peer's error object, in whatever form, stands for.
+
+    cls  when the object itself does not say
+    """
+    if not isinstance(error, dict):
+        error = {"message": str(error)}
+    details = _details(error)
+    cls = _fault_class(error, details) or cls or Fault
+    fault = cls(_words(error), details=details, retry_after_s=retry_after_s)
+    code = error.get("code")
+    if cls is Fault and isinstance(code, int):
+        fault.jsonrpc_code = code
+    return fault
+
+
+def _refused(status: int, headers: Mapping[str, str], words: str) -> AuthFailed:
+    challenge = excerpt(headers.get("www-authenticate", ""))
+    said = f": {words}" if words else ""
+    what = "does not accept the credentials" if status == 401 else "does not allow this"
+    error = AuthFailed(f"The agent {what} ({status}){said}")
+    error.challenge = challenge
+    if challenge:
+        error.hint = f"It asks for: {challenge}"
+    return error
+
+
+def http_failure(status: int, headers: Mapping[str, str], body: bytes, named: bool) -> A2AError:
+    """Make the error for an answer that carries no result.
+
+    named  the status itself means something, as it does over REST
+    """
+    try:
+        value = read_json(body)
+    except JsonError:
+        value = None
+    error = value.get("error", value) if isinstance(value, dict) else None
+    if isinstance(error, str):  # OAuth's form, and that of many gateways
+        error = {"message": error, **value}
+    words = _words(error) if isinstance(error, dict) else excerpt(body)
+    if status in (401, 403):
+        return _refused(status, headers, words)
+    if status == 429:
+        return peer_fault(error or {}, RateLimitedError, _seconds(headers))
+    if status >= 400 and isinstance(error, dict) and words:
+        cls = _fault_class(error, _details(error)) or (_BY_STATUS.get(status) if named else None)
+        if not cls and status == 404 and error.get("status") == "NOT_FOUND":
+            cls = TaskNotFoundError
+        if cls:
+            return peer_fault(error, cls, _seconds(headers))
+    if status >= 300:
+        where = excerpt(headers.get("location", ""))
+        said = f"{words} {where and 'to ' + where}".strip()
+        return HttpError(status, f"The agent answered {status} {REASONS.get(status, '')}".rstrip()
+                         + (f": {said}" if said else ""))  # fmt: skip
+    kind = excerpt(headers.get("content-type", "")) or "something"
+    return PeerError(f"The agent answered with {kind} that is no A2A answer: {excerpt(body)}")
+
+
+_WRAPPERS = {
+    name: {spelling for f in MESSAGES[name] for spelling in (f.name, snake_case(f.name))}
+    for name in ANSWERS
+}
+_BARE = {  # what an answer is that lacks its wrapper, by a key in it, the most telling first
+    "artifact": "artifactUpdate",
+    "parts": "message",
+    "taskId": "statusUpdate",
+    "status": "task",
+}
+
+
+def _no_warning(text: str) -> None:
+    pass
+
+
+def _read_result(name: str, value: Json, warn: Warn) -> Object:
+    """Read a result leniently; a Task or Message without its wrapper gets it, with a warning."""
+    if name in ANSWERS and isinstance(value, dict) and not value.keys() & _WRAPPERS[name]:
+        wrapper = next((wrapper for key, wrapper in _BARE.items() if key in value), "")
+        if wrapper in _WRAPPERS[name]:
+            warn(f"The agent answered a bare {wrapper}; it should stand under {wrapper!r}")
+            value = {wrapper: value}
+    return read_message(name, value, lenient=True)
+
+
+def _read_event(value: Json, warn: Warn) -> Object:
+    """Read a StreamResponse; {} for an event of a kind that is not known here."""
+    known = _WRAPPERS["StreamResponse"] | _BARE.keys()
+    if isinstance(value, dict) and not value.keys() & known:
+        warn("The agent sent an event of a kind that is not known here")
+        return {}
+    return _read_result("StreamResponse", value, warn)
+
+
+def _request_headers(
+    operation: Operation, content_type: str, version: str, extensions: Sequence[str]
+) -> list[tuple[str, str]]:
+    accept = f"{SSE_TYPE}, {content_type}" if operation.streams else content_type
+    if content_type != JSON_TYPE:
+        accept += f", {JSON_TYPE}"
+    headers = [("accept", accept), ("a2a-version", version)]
+    if extensions:
+        headers.append(("a2a-extensions", ",".join(extensions)))
+    return headers
+
+
+class JsonRpcBinding:
+    """JSON-RPC 2.0 over HTTP (A2A section 9)."""
+
+    name = "JSONRPC"
+    stream_headers = STREAM_HEADERS
+
+    def read(
+        self, request: Request, path: str, query: str, body: bytes, lenient_version: bool = False
+    ) -> Call:
+        """Read a call.
+
+        Raises  Fault with its request_id set, for error(); RouteError for another method than POST
+        """
+        if request.method != "POST":
+            raise RouteError(["POST"])
+        envelope = _read_body(body)
+        request_id, name = self._read_envelope(envelope)
+        try:
+            version, extensions = read_service_parameters(request.headers, query)
+            check_version(version, lenient_version)
+            operation = OPERATIONS.get(name)
+            if operation is None:
+                raise MethodNotFoundError(self._unknown(name))
+            params = envelope.get("params")
+            params = read_message(operation.request, {} if params is None else params)
+        except Fault as fault:
+            fault.request_id = request_id
+            raise
+        prefix = b'{"jsonrpc":"2.0","id":%b,"result":' % write_json(request_id)
+        return Call(self, operation, params, version, extensions, request_id, prefix)
+
+    def _read_envelope(self, value: Json) -> tuple[Json, str]:
+        """Give the id and the method; A2A has no notifications and no batches."""
+        if not isinstance(value, dict):
+            batch = "batches are not supported" if isinstance(value, list) else "not an object"
+            raise InvalidRequestError(f"{InvalidRequestError.text}: {batch}")
+        request_id = value.get("id")
+        wrong = ""
+        if "id" not in value or not isinstance(request_id, (str, int, float, type(None))):
+            wrong = "id must be a string, a number or null"
+        elif isinstance(request_id, bool):
+            request_id, wrong = None, "id must be a string, a number or null"
+        elif value.get("jsonrpc") != "2.0":
+            wrong = 'jsonrpc must be "2.0"'
+        elif not isinstance(value.get("method"), str):
+            wrong = "method must be a string"
+        if wrong:
+            fault = InvalidRequestError(f"{InvalidRequestError.text}: {wrong}")
+            fault.request_id = request_id if not isinstance(request_id, (dict, list)) else None
+            raise fault
+        return request_id, value["method"]
+
+    def _unknown(self, method: str) -> str:
+        text = MethodNotFoundError.text
+        old = "/" in method
+        return text + (": A2A 1.0 names methods like SendMessage and GetTask" if old else "")
+
+    def result(self, call: Call, value: Object) -> Reply:
+        body = b"".join((call.prefix, write_json(value), b"}"))
+        return Reply(200, [("content-type", JSON_TYPE)], body)
+
+    def error(self, call: Call | None, fault: Fault) -> Reply:
+        """Answer an error: HTTP 200, but for what a proxy or browser must see in the status."""
+        seen = isinstance(fault, RouteError) or fault.http_status in (401, 403, 429)
+        headers = [("content-type", JSON_TYPE), *_retry_after(fault)]
+        if isinstance(fault, RouteError) and fault.allow:
+            headers.append(("allow", fault.allow))
+        return Reply(fault.http_status if seen else 200, headers, self._error(call, fault))
+
+    def _error(self, call: Call | None, fault: Fault) -> bytes:
+        error: Object = {"code": fault.jsonrpc_code, "message": str(fault)}
+        if details := fault.detail_objects():
+            error["data"] = details
+        request_id = call.id if call else fault.request_id
+        return write_json({"jsonrpc": "2.0", "id": request_id, "error": error})
+
+    def event(self, call: Call, payload: bytes) -> bytes:
+        """Write one event of a stream; payload is a StreamResponse from write_json."""
+        return b"data: %b%b}\n\n" % (call.prefix, payload)
+
+    def stream_error(self, call: Call, fault: Fault) -> bytes:
+        return write_event(self._error(call, fault))
+
+    def request(
+        self, operation: Operation, params: Object, base_path: str, request_id: str,
+        version: str = PROTOCOL_VERSION, extensions: Sequence[str] = (), verb: str = "",
+    ) -> tuple[str, str, list[tuple[str, str]], bytes]:  # fmt: skip
+        """Give the method, target, headers and body that do an operation."""
+        envelope = {"jsonrpc": "2.0", "id": request_id, "method": operation.name, "params": params}
+        headers = _request_headers(operation, JSON_TYPE, version, extensions)
+        return (
+            "POST",
+            base_path or "/",
+            [("content-type", JSON_TYPE), *headers],
+            write_json(envelope),
+        )
+
+    def reply(
+        self, operation: Operation, status: int, headers: Mapping[str, str], body: bytes,
+        request_id: str, warn: Warn = _no_warning,
+    ) -> Object:  # fmt: skip
+        """Read a whole answer, also one that came where a stream was asked for.
+
+        warn    is told of what was read although it is wrong
+        Raises  Fault: the agent says no; AuthFailed; HttpError and other PeerErrors
+        """
+        try:
+            value = read_json(body)
+        except JsonError:
+            value = None
+        answered = isinstance(value, dict) and ("result" in value or "error" in value)
+        if not answered or status in (401, 403) or ("jsonrpc" not in value and status >= 300):
+            raise http_failure(status, headers, body, named=False)
+        result = self._open(value, request_id, status, headers)
+        if result is None and operation.response == "Empty":
+            return {}
+        return _read_result(operation.response, result, warn)
+
+    def _open(
+        self, value: Json, request_id: str, status: int = 200, headers: Mapping[str, str] = NOTHING
+    ) -> Json:
+        """Take the result out of a response object."""
+        if not isinstance(value, dict):
+            raise PeerError("The agent answered with JSON that is no JSON-RPC response")
+        error, answered = value.get("error"), value.get("id")
+        if str(answered) != str(request_id) and not (error and answered is None):
+            raise PeerError("The agent answered another request: its id is not the one sent")
+        if error is not None:
+            limited = RateLimitedError if status == 429 else None
+            raise peer_fault(error, limited, _seconds(headers))
+        if "result" not in value:
+            raise PeerError("The agent answered with neither a result nor an error")
+        return value["result"]
+
+    def stream_item(self, data: str, request_id: str, warn: Warn = _no_warning) -> Object:
+        """Read one event of a stream; {} for one to skip: without data, or of an unknown kind.
+
+        Raises  Fault: the agent ends the stream with an error; PeerError: not usable
+        """
+        if not data.strip():
+            return {}
+        return _read_event(self._open(read_json(data.encode("utf-8", "replace")), request_id), warn)
+
+
+_PARAMETER = re.compile(r"{(\w+)}")
+
+
+def _compile_routes() -> list[tuple[re.Pattern[str], dict[str, Operation]]]:
+    """Give (pattern of the path, its operations by method); what has a verb after ":" is first."""
+    by_path: dict[str, dict[str, Operation]] = {}
+    for operation in OPERATIONS.values():
+        methods = by_path.setdefault(operation.path, {})
+        methods[operation.verb] = operation
+        if operation.name == "SubscribeToTask":
+            methods["GET"] = operation  # AMB-1: the specification says both
+    ordered = sorted(by_path, key=lambda path: not re.search(r"}:\w+$", path))
+    return [(re.compile(_PARAMETER.sub(r"(?P<\1>[^/]+)", p)), by_path[p]) for p in ordered]
+
+
+ROUTES = _compile_routes()
+_FIXED = {path.pattern: methods for path, methods in ROUTES if not path.groups}
+
+
+def _match_route(path: str) -> tuple[dict[str, Operation], dict[str, str]]:
+    if path in _FIXED:
+        return _FIXED[path], {}
+    for pattern, methods in ROUTES:
+        match = pattern.fullmatch(path)
+        if match:
+            return methods, match.groupdict()
+    return {}, {}
+
+
+def find_route(method: str, path: str) -> tuple[Operation, Object]:
+    """Find the operation of a REST request and what its path says; the path is percent-encoded.
+
+    Raises  RouteError: none, or not with this method; InvalidParamsError: bad percent-encoding
+    Source  A2A section 11.3; a path without a tenant goes before one with
+    """
+    methods, values = _match_route(path)
+    if method not in methods:
+        tenant, _, rest = path[1:].partition("/")
+        others, values = _match_route("/" + rest) if tenant else ({}, {})
+        if method not in others:
+            raise RouteError({*methods, *others})
+        methods, values["tenant"] = others, tenant
+    return methods[method], _unquote_values(values)
+
+
+def _unquote_values(values: dict[str, str]) -> Object:
+    try:
+        return {name: unquote(value, errors="strict") for name, value in values.items()}
+    except UnicodeDecodeError:
+        raise invalid_params([("", "the path is not percent-encoded UTF-8")]) from None
+
+
+class RestBinding:
+    """HTTP+JSON (A2A section 11)."""
+
+    name = "HTTP+JSON"
+    stream_headers = STREAM_HEADERS
+
+    def read(
+        self, request: Request, path: str, query: str, body: bytes, lenient_version: bool = False
+    ) -> Call:
+        """Read a call; path is percent-encoded and starts behind the interface's own path.
+
+        Raises  Fault for error(), RouteError among them
+        """
+        method = request.method
+        operation, values = find_route(method, path.rstrip("/") or "/")
+        version, extensions = read_service_parameters(request.headers, query)
+        check_version(version, lenient_version)
+        if method == "POST":
+            params = _read_body(body) if body else {}
+        else:
+            params = read_query(operation.request, query)
+        if values and isinstance(params, dict):
+            self._check_path(params, values)
+            params = {**params, **values}
+        return Call(self, operation, read_message(operation.request, params), version, extensions)
+
+    def _check_path(self, params: Object, values: Object) -> None:
+        """Refuse parameters that say something else than the path: which would count?"""
+        wrong = [name for name in values if params.get(name) not in (None, "", values[name])]
+        if wrong:
+            raise invalid_params([(name, "is not what the path says") for name in wrong])
+
+    def result(self, call: Call, value: Object) -> Reply:
+        return Reply(200, [("content-type", A2A_TYPE)], write_json(value))
+
+    def error(self, call: Call | None, fault: Fault) -> Reply:
+        headers = [("content-type", A2A_TYPE), *_retry_after(fault)]
+        if isinstance(fault, RouteError) and fault.allow:
+            headers.append(("allow", fault.allow))
+        return Reply(fault.http_status, headers, _rest_error(fault))
+
+    def event(self, call: Call, payload: bytes) -> bytes:
+        """Write one event of a stream; payload is a StreamResponse from write_json."""
+        return b"data: %b\n\n" % payload
+
+    def stream_error(self, call: Call, fault: Fault) -> bytes:
+        """AMB-8: the last event is an error object; official clients look at the event's name."""
+        return b"event: error\n" + write_event(_rest_error(fault))
+
+    def request(
+        self, operation: Operation, params: Object, base_path: str, request_id: str,
+        version: str = PROTOCOL_VERSION, extensions: Sequence[str] = (), verb: str = "",
+    ) -> tuple[str, str, list[tuple[str, str]], bytes]:  # fmt: skip
+        """Give the method, target, headers and body that do an operation.
+
+        verb  instead of the usual one (AMB-1: GET to subscribe, where POST is not taken)
+        """
+        method = verb or operation.verb
+        base, _, base_query = base_path.partition("?")
+        rest: Object = dict(params)
+        tenant = rest.get("tenant")
+        values = {
+            name: quote(str(rest.pop(name, "")), safe="")
+            for name in _PARAMETER.findall(operation.path)
+        }
+        path = base.rstrip("/") + (f"/{quote(tenant, safe='')}" if tenant else "")
+        path += operation.path.format_map(values)
+        headers = _request_headers(operation, A2A_TYPE, version, extensions)
+        if method == "POST":
+            query, body = base_query, write_json(rest)
+            headers.insert(0, ("content-type", A2A_TYPE))
+        else:
+            rest.pop("tenant", None)
+            query, body = "&".join(filter(None, (base_query, self._write_query(rest)))), b""
+        return method, path + (f"?{query}" if query else ""), headers, body
+
+    def _write_query(self, params: Object) -> str:
+        pairs = []
+        for name, value in params.items():
+            for item in value if isinstance(value, list) else [value]:
+                text = str(item).lower() if isinstance(item, bool) else str(item)
+                pairs.append(f"{name}={quote(text, safe='')}")
+        return "&".join(pairs)
+
+    def reply(
+        self, operation: Operation, status: int, headers: Mapping[str, str], body: bytes,
+        request_id: str, warn: Warn = _no_warning,
+    ) -> Object:  # fmt: skip
+        """Read a whole answer, also one that came where a stream was asked for.
+
+        warn    is told of what was read although it is wrong
+        Raises  Fault: the agent says no; AuthFailed; HttpError and other PeerErrors
+        """
+        if not 200 <= status < 300:
+            raise http_failure(status, headers, body, named=True)
+        if operation.response == "Empty":
+            return {}
+        try:
+            value = read_json(body)
+        except JsonError:
+            raise http_failure(status, headers, body, named=True) from None
+        if isinstance(value, dict) and isinstance(value.get("error"), dict):
+            raise peer_fault(value["error"], None, _seconds(headers))
+        return _read_result(operation.response, value, warn)
+
+    def stream_item(self, data: str, request_id: str, warn: Warn = _no_warning) -> Object:
+        """Read one event of a stream; {} for one to skip: without data, or of an unknown kind.
+
+        Raises  Fault: the agent ends the stream with an error; PeerError: not usable
+        """
+        if not data.strip():
+            return {}
+        value = read_json(data.encode("utf-8", "replace"))
+        if isinstance(value, dict) and value.get("error") is not None:
+            raise peer_fault(value["error"])
+        return _read_event(value, warn)
+
+
+JSONRPC = JsonRpcBinding()
+REST = RestBinding()
+BINDINGS: dict[str, Any] = {binding.name: binding for binding in (JSONRPC, REST)}
 
 
 # ============================================================================
