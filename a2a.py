@@ -140,10 +140,12 @@ else:
 __all__ = [
     "A2AError",
     "AuthError",
+    "Client",
     "Fault",
     "PeerError",
     "TransportError",
     "UsageError",
+    "text_of",
 ]
 
 Json = Any  # a value as json.loads gives it
@@ -6287,18 +6289,17 @@ SECRET_NAME = re.compile(
     r"code_verifier|device_code|^code$|signature",
     re.IGNORECASE,
 )
+_SECRET_WORDS = r"token|secret|password|api[-_]?key"
 _SHOWN_SECRETS = (
     re.compile(r"(?i)\b((?:proxy-)?authorization\s*[:=]\s*[\w-]+\s+)[^\s,;\"']+"),
     re.compile(r"(?i)\b((?:bearer|basic)\s+)(?=[a-z~-]*[\d._+/=])[\w.~+/=-]{8,}"),
     re.compile(r"(?i)\b((?:set-)?cookie\s*:\s*)[^\r\n]+"),
+    re.compile(rf"(?i)(\b[\w-]{{0,40}}(?:{_SECRET_WORDS})\s*:\s+)[^\s,;\"']+"),
     re.compile(
-        r"(?i)(\"(?:\w*(?:token|secret|password|api_?key)|credentials|code_verifier|device_code|"
-        r"assertion)\"\s*:\s*\")(?:[^\"\\]|\\.)+"
+        rf"(?i)(\"(?:\w{{0,40}}(?:{_SECRET_WORDS})|credentials|code_verifier|device_code|assertion)"
+        r"\"\s*:\s*\")(?:[^\"\\]|\\.)+"
     ),
-    re.compile(
-        r"(?i)([?&;](?:\w*(?:token|secret|password|api[-_]?key|signature)|key|code)=)[^&\s\"']+"
-    ),
-    re.compile(r"(?i)(\b[\w-]*(?:token|secret|api[-_]?key|password)\s*:\s+)[^\s,;\"']+"),
+    re.compile(rf"(?i)([?&;](?:\w{{0,40}}(?:{_SECRET_WORDS}|signature)|key|code)=)[^&\s\"']+"),
     re.compile(r"(://[^/\s:@]*:)[^/\s@]+(?=@)"),
 )
 HIDDEN = "[redacted]"
@@ -6329,7 +6330,1086 @@ def _forms(secret: str) -> set[str]:
 # ============================================================================
 # 16  Client
 # ============================================================================
-# (to come)
+# Finds an agent's card, chooses an interface, makes calls and waits for tasks: synchronous, with
+# plain iterators for streams.
+#
+#     Client       what people call; its options are ClientOptions
+#       Link       one agent: the card (CardFinder), the interfaces in order, the credentials
+#         HttpTransport   one interface: a binding of chapter 12 over a wire of chapter 14
+#       Follow     one wait: folds events into a task, and outlives the streams it reads
+#
+# Rule: a task that did not settle is never reported as if it had.
+
+
+class ClientOptions(NamedTuple):
+    """How a client behaves: the keyword arguments of Client.
+
+    Durations are seconds, None is without end. Files are PEM.
+    """
+
+    transport: Sequence[str] = ()  # bindings, best first; () is the order of the card
+    version: str = PROTOCOL_VERSION  # what A2A-Version says
+    bearer: str = ""  # credentials go where the card asks for their kind
+    basic: str = ""  # user:password
+    api_key: str | Mapping[str, str] = ""  # a key, or keys by the names of the card's schemes
+    headers: Mapping[str, str] | None = None  # service parameters of every call
+    card_headers: Mapping[str, str] | None = None  # for fetching the card, and nothing else
+    endpoint: str = ""  # a URL to call in place of the card's
+    extensions: Sequence[str] = ()  # URIs of those that the caller speaks
+    timeout_s: float | None = None  # for a whole call, waiting included
+    idle_timeout_s: float | None = IDLE_TIMEOUT_S  # of silence, after which we ask
+    connect_timeout_s: float = CONNECT_TIMEOUT_S
+    poll_interval_s: float = POLL_INTERVAL_S
+    ca: str = ""  # trusted certificates, in place of the system's
+    cert: str = ""  # our certificate
+    key: str = ""  # its key, where that is not in the same file
+    insecure: bool = False  # accept any certificate
+    proxy: str | None = None  # a URL; "" for none; None is what the environment says
+    trusted_origins: Sequence[str] = ()  # may have credentials, beside the card's own origin
+    allow_http_credentials: bool = False  # also without TLS, to other machines
+    warn: Callable[[str], None] | None = None  # gets warnings; None: warnings.warn
+    debug: Callable[[str], None] | None = None  # gets what goes over the wire, without secrets
+
+    def credentials(self) -> Credentials:
+        """Give what there is to sign in with."""
+        return Credentials(self.bearer, self.basic, self.api_key, bool(self.cert))
+
+    def secrets(self) -> list[str]:
+        """Give every text that must not be shown."""
+        pairs = [*(self.headers or {}).items(), *(self.card_headers or {}).items()]
+        values = [value for name, value in pairs if SECRET_NAME.search(name)]
+        words = [word for value in values for word in value.split(" ", 1)[1:]]
+        return [*self.credentials().secrets(), *values, *words]
+
+
+# --- messages
+
+
+def make_message(
+    content: Any, *, task_id: str = "", context_id: str = "", metadata: Object | None = None
+) -> Object:
+    """Make a Message from a text, bytes, a part, a list of such, or a Message, which is completed.
+
+    Raises  UsageError: content of another kind
+    """
+    if isinstance(content, dict) and "parts" in content:
+        message = dict(content)
+    else:
+        items = content if isinstance(content, (list, tuple)) else [content]
+        message = {"parts": [_make_part(item) for item in items]}
+    message.setdefault("messageId", new_id())
+    message.setdefault("role", ROLE_USER)
+    if context_id:
+        message["contextId"] = context_id
+    if task_id:
+        message["taskId"] = task_id
+    if metadata:
+        message["metadata"] = {**message.get("metadata", {}), **metadata}
+    return message
+
+
+def _make_part(item: Any) -> Object:
+    if isinstance(item, str):
+        return {"text": item}
+    if isinstance(item, bytes):
+        return {"raw": encode_base64(item)}
+    if isinstance(item, dict):
+        return item
+    raise UsageError(f"A part is a text, bytes or a dict, not {type(item).__name__}")
+
+
+def read_data_uri(url: str) -> tuple[str, bytes]:
+    """Read a data: URI, give (media type, content): it is decoded here, never fetched.
+
+    Raises  PeerError: not a data: URI, or one that does not hold what it says
+    Source  RFC 2397
+    """
+    head, comma, data = url.partition(",")
+    scheme, _, media_type = head.partition(":")
+    if not comma or scheme.lower() != "data":
+        raise PeerError("Not a data: URI")
+    content = unquote_to_bytes(data)
+    kind, mark, last = media_type.rpartition(";")
+    if mark and last.strip().lower() == "base64":
+        media_type = kind
+        try:
+            content = decode_base64(re.sub(r"\s", "", content.decode("latin-1")))
+        except ValueError:
+            raise PeerError("A data: URI does not hold the base64 that it announces") from None
+    return media_type or "text/plain;charset=US-ASCII", content
+
+
+# --- cards
+
+
+def read_reference(reference: str) -> Url | str:
+    """Read how a person names an agent; give a Url, or the path of a card file.
+
+    A host alone means http on this machine and https elsewhere.
+    Raises  UsageError: neither
+    """
+    text = reference.strip()
+    if not text:
+        raise UsageError("No agent is named", hint="Give its host, its URL or a card file.")
+    scheme, mark, _ = text.partition("://")
+    if mark and scheme.lower() == "file":
+        path = unquote(urlsplit(text).path)
+        return path[1:] if re.match(r"/[A-Za-z]:", path) else path
+    if mark:
+        return read_url(text)
+    if _is_path(text):
+        return os.path.expanduser(text)
+    url = read_url("https://" + text)
+    return read_url("http://" + text) if is_loopback(url.host) else url
+
+
+def _is_path(text: str) -> bool:
+    if text.startswith(("/", ".", "~")) or "\\" in text or re.match(r"[A-Za-z]:/", text):
+        return True
+    host, slash, _ = text.partition("/")
+    names_host = bool(slash) and (host == "localhost" or "." in host or ":" in host)
+    return text.endswith(".json") and (not names_host or os.path.isfile(text))
+
+
+def card_places(url: Url) -> list[Url]:
+    """Give where the card of an agent may be, best first (AMB-9).
+
+    The URL of a card is taken as it is. Of a base URL with a path, first comes the URL itself,
+    then the well-known place below it, then that of the host.
+    """
+    base = url.path.rstrip("/")
+    if _names_card(url):
+        return [url]
+    root = url._replace(path="")
+    paths = [CARD_PATH, OLD_CARD_PATH]
+    if base:
+        paths = [base + CARD_PATH, CARD_PATH, base + OLD_CARD_PATH, OLD_CARD_PATH]
+    return [*([url] if base else []), *(root._replace(path=path) for path in paths)]
+
+
+def _names_card(url: Url) -> bool:
+    return bool(url.query) or url.path.endswith(".json") or "/.well-known/" in url.path
+
+
+def read_card(raw: Json, place: str) -> Object:
+    """Read a card leniently; give its canonical form.
+
+    Raises  CardInvalid: no card, one of an older version, or one without an interface
+    """
+    if not isinstance(raw, dict):
+        raise CardInvalid(f"{place} holds no agent card: it is not a JSON object")
+    if not (raw.get("supportedInterfaces") or raw.get("supported_interfaces")):
+        if not raw.get("url"):
+            raise CardInvalid(f"{place} is no usable agent card: supportedInterfaces is missing")
+        raise CardInvalid(
+            f"{place} is a card of A2A {raw.get('protocolVersion') or '0.3 or older'}, without "
+            f"supportedInterfaces; only A2A {PROTOCOL_VERSION} is spoken here"
+        )
+    try:
+        return read_message("AgentCard", raw, lenient=True)
+    except A2AError as error:
+        raise CardInvalid(f"{place} is no usable agent card: {error}") from error
+
+
+def _parse_card(data: bytes, place: str) -> Json:
+    if len(data) > CARD_BYTES:
+        raise CardInvalid(f"{place} is larger than {CARD_BYTES} bytes")
+    try:
+        return read_json(data)
+    except JsonError as error:
+        raise CardInvalid(f"{place} is no agent card: {error}") from error
+
+
+class Card(NamedTuple):
+    """A card in use."""
+
+    value: Object  # canonical
+    raw: Object  # as it came
+    place: str  # its URL or path
+    origin: str = ""  # what credentials are bound to; "" when the user gave the card itself
+    etag: str = ""
+    fresh_until: float = float("inf")  # of time.monotonic()
+
+
+class CardFinder:
+    """Finds the card of an agent and keeps it fresh.
+
+    tried   pairs of a place and what was there
+    """
+
+    def __init__(self, pool: Pool, options: ClientOptions, warn: Callable[[str], None]) -> None:
+        self.tried: list[tuple[str, str]] = []
+        self._pool = pool
+        self._options = options
+        self._warn = warn
+
+    def find(self, agent: str | Object, patience: Patience) -> Card:
+        """Find the card of an agent as the user named it; a dict is the card itself.
+
+        Raises  CardNotFound, which lists what was tried; CardInvalid; AuthError; TransportError
+        """
+        if isinstance(agent, dict):
+            return Card(read_card(agent, "The given card"), agent, "")
+        where = read_reference(agent)
+        if isinstance(where, str):
+            return self._read_file(where)
+        self.tried = []
+        for place in card_places(where):
+            old = place.path.endswith(OLD_CARD_PATH) and place != where
+            if old and not any(said in ("HTTP 404", "HTTP 405") for _, said in self.tried):
+                continue
+            card = self._try(place, patience, guess=place == where and not _names_card(where))
+            if card:
+                self._tell_of(place, where, old)
+                return card
+        raise self._not_found(where)
+
+    def _read_file(self, path: str) -> Card:
+        try:
+            with open(path, "rb") as file:
+                data = file.read(CARD_BYTES + 1)
+        except (OSError, ValueError) as error:
+            raise CardNotFound(f"The card file {path} cannot be read: {reason_of(error)}") from None
+        raw = _parse_card(data.removeprefix(b"\xef\xbb\xbf"), path)
+        return Card(read_card(raw, path), raw, path)
+
+    def _try(self, place: Url, patience: Patience, guess: bool) -> Card | None:
+        """Look for a card in one place; where it is a guess, other JSON than a card is no error."""
+        url, answer, body = self._get(place, patience)
+        said = f"HTTP {answer.status}"
+        card = None
+        if answer.status == 200:
+            if body.lstrip()[:1] == b"{" or (not guess and answer.media_type != "text/html"):
+                raw = _parse_card(body, str(url))
+                if not guess or not {"supportedInterfaces", "url", "skills"}.isdisjoint(raw):
+                    card = self._card(url, answer, raw)
+            said += "" if card else f" {answer.media_type or 'no media type'}, not a card"
+        elif "location" in answer.headers:
+            said += f" to {answer.headers['location']}, which is not followed"
+        self.tried.append((str(place), said))
+        return card
+
+    def _card(self, url: Url, answer: Answer, raw: Json) -> Card:
+        value = read_card(raw, str(url))
+        etag = answer.headers.get("etag", "")
+        return Card(value, raw, str(url), bound_origin(url), etag, _fresh_until(answer))
+
+    def _tell_of(self, place: Url, where: Url, old: bool) -> None:
+        base = where.path.rstrip("/")
+        if base and place != where and not place.path.startswith(base + "/"):
+            self._warn(f"There is no card under {where}: using that of its host, {place}")
+        if old:
+            self._warn(f"The card is at the old place {place}")
+
+    def _not_found(self, where: Url) -> A2AError:
+        tried = "".join(f"\n  {place}: {said}" for place, said in self.tried)
+        if not any(said in ("HTTP 401", "HTTP 403") for _, said in self.tried):
+            return CardNotFound(f"No agent card for {where}; tried{tried}")
+        hint = "--card-header 'Authorization: Bearer TOKEN' signs in for the card alone."
+        if self._options.card_headers:
+            return AuthFailed(f"The credentials for the card of {where} were refused{tried}")
+        return CredentialsMissing(f"The card of {where} needs credentials{tried}", hint=hint)
+
+    def _get(self, url: Url, patience: Patience, etag: str = "") -> tuple[Url, Answer, bytes]:
+        """Fetch a card; few redirects are followed, and card_headers stay with the first origin."""
+        options, origin = self._options, url.origin
+        own = list((options.card_headers or {}).items())
+        if any(SECRET_NAME.search(name) for name, _ in own):
+            check_destination(url, "", (), options.allow_http_credentials)
+        fixed = [("accept", f"{JSON_TYPE}, {A2A_TYPE}"), ("a2a-version", options.version)]
+        if etag:
+            fixed.append(("if-none-match", etag))
+        for hops_left in range(CARD_REDIRECTS, -1, -1):
+            headers = fixed + (own if url.origin == origin else [])
+            answer = self._pool.request("GET", url, headers, patience=patience)
+            body = answer.read(CARD_BYTES)
+            target = _redirect(url, answer) if hops_left else None
+            if target is None:
+                break
+            url = target
+        return url, answer, body
+
+    def refresh(self, card: Card, patience: Patience) -> Card:
+        """Give the card, revalidated when it is no longer fresh (RFC 9111 section 4.3).
+
+        A card whose place does not answer stays in use.
+        """
+        if time.monotonic() < card.fresh_until:
+            return card
+        try:
+            url, answer, body = self._get(read_url(card.place), patience, card.etag)
+            if answer.status == 200:
+                fresh = self._card(url, answer, _parse_card(body, str(url)))
+                return fresh._replace(value=card.value) if fresh.raw == card.raw else fresh
+        except TimeoutExpired:
+            raise
+        except (TransportError, PeerError) as error:
+            self._warn(f"The card could not be fetched again: {error}")
+            return card._replace(fresh_until=time.monotonic() + CARD_FRESH_S)
+        return card._replace(fresh_until=_fresh_until(answer))
+
+
+def _fresh_until(answer: Answer) -> float:
+    found = re.search(r"max-age\s*=\s*\"?(\d{1,9})", answer.headers.get("cache-control", ""))
+    return time.monotonic() + max(CARD_FRESH_S, int(found[1]) if found else 0)
+
+
+def _redirect(url: Url, answer: Answer) -> Url | None:
+    """Give where a redirect may lead: on the same origin, or from http to https of the host."""
+    location = answer.headers.get("location")
+    if answer.status not in (301, 302, 303, 307, 308) or not location:
+        return None
+    try:
+        target = read_url(urljoin(str(url), location))
+    except (UsageError, ValueError):
+        return None
+    upgrade = (url.scheme, target.scheme, url.host) == ("http", "https", target.host)
+    return target if upgrade or target.origin == url.origin else None
+
+
+# --- interfaces
+
+
+class Interface(NamedTuple):
+    """An interface of a card."""
+
+    binding: str
+    url: str
+    tenant: str
+    version: str  # Major.Minor
+
+
+def binding_name(text: str) -> str:
+    """Give the name of a binding as cards write it; case does not matter, REST is understood."""
+    name = text.strip().upper()
+    return {"REST": "HTTP+JSON", "HTTP": "HTTP+JSON", "JSON-RPC": "JSONRPC"}.get(name, name)
+
+
+def _read_interface(entry: Object) -> Interface:
+    version = re.match(r"\d+\.\d+", entry["protocolVersion"])
+    return Interface(
+        binding_name(entry["protocolBinding"]),
+        entry["url"],
+        entry.get("tenant", ""),
+        version[0] if version else entry["protocolVersion"],
+    )
+
+
+def choose_interfaces(
+    card: Object, spoken: Iterable[str], wishes: Sequence[str] = (), version: str = PROTOCOL_VERSION
+) -> tuple[list[Interface], list[str]]:
+    """Give the interfaces that can be called, best first, and what to warn of.
+
+    spoken   the bindings that there are transports for
+    wishes   bindings that come before the order of the card
+    Raises   CardInvalid: there is none; the text says what the card offers
+    Source   A2A section 8.3.2; a2a-cli section 13.1
+    """
+    offered = [_read_interface(entry) for entry in card["supportedInterfaces"]]
+    usable = [one for one in offered if one.binding in spoken and one.url]
+    found = [one for one in usable if one.version in ("", version)]
+    found = found or [one for one in usable if one.version == PROTOCOL_VERSION]
+    if not found:
+        listed = ", ".join(f"{one.binding} {one.version}".strip() for one in offered)
+        raise CardInvalid(
+            f"The card offers {listed or 'nothing'}; "
+            f"spoken here: {', '.join(spoken)} of A2A {PROTOCOL_VERSION}"
+        )
+    names = [binding_name(name) for name in wishes]
+    first = [one for name in names for one in found if one.binding == name]
+    ordered = first + [one for one in found if one not in first]
+    missing = [name for name in names if name not in {one.binding for one in found}]
+    return ordered, [f"The card offers no {n}: using {ordered[0].binding}" for n in missing]
+
+
+def read_interface_url(interface: Interface) -> Url:
+    """Read the URL of an interface that is called over HTTP.
+
+    Raises  CardInvalid: no http URL, or one that names an operation or the card
+    """
+    try:
+        url = read_url(interface.url)
+    except UsageError as error:
+        raise CardInvalid(f"The {interface.binding} interface of the card: {error}") from None
+    if url.path.rstrip("/").endswith(("/message:send", "/message:stream", CARD_PATH)):
+        raise CardInvalid(
+            f"The card names {url} as its {interface.binding} interface; that is no base URL",
+            hint="--endpoint URL calls another one.",
+        )
+    return url
+
+
+SILENCE: Object = {}  # what a stream gives when idle_s seconds passed without a byte
+
+if TYPE_CHECKING:
+    Events = Generator[Object, None, None]  # StreamResponse objects and SILENCE
+
+
+def _once(event: Object) -> Events:
+    yield event
+
+
+class HttpTransport:
+    """One interface: a binding over HTTP/1.1, with server-sent events for streams.
+
+    Every transport has unary(operation, params, patience) and stream(...). Both raise what the
+    agent reports as our errors; stream raises a refusal before it gives its iterator.
+
+    signed_in  whether credentials go along
+    """
+
+    read_url = staticmethod(read_interface_url)
+
+    def __init__(self, link: Link, interface: Interface, extra: Extra) -> None:
+        self.interface = interface
+        self.signed_in = extra.signed_in
+        self._extra = extra
+        self._link = link
+        self._binding = BINDINGS[interface.binding]
+        self._url = self.read_url(interface)
+
+    def unary(self, operation: Operation, params: Object, patience: Patience) -> Object:
+        """Make a call that has one answer."""
+        request_id = new_id()
+        answer = self._send(operation, params, request_id, patience)
+        return self._read_reply(operation, answer, answer.read(), request_id)
+
+    def stream(self, operation: Operation, params: Object, patience: Patience) -> Events:
+        """Make a call that streams. An answer that is no stream is an error, or one event."""
+        request_id = new_id()
+        answer = self._send(operation, params, request_id, patience)
+        body = None
+        if operation.name == "SubscribeToTask" and answer.status in (404, 405):
+            body = answer.read()
+            if b"TASK_NOT_FOUND" not in body and self.interface.binding == "HTTP+JSON":
+                # AMB-1: the prose has POST, a2a.proto GET, and a server may know only one.
+                answer = self._send(operation, params, request_id, patience, "GET")
+                body = None
+        answer.patience = patience
+        if answer.status == 200 and answer.media_type == SSE_TYPE:
+            return self._events(answer, request_id)
+        body = answer.read() if body is None else body
+        return _once(self._read_reply(operation, answer, body, request_id))
+
+    def _send(
+        self,
+        operation: Operation,
+        params: Object,
+        request_id: str,
+        patience: Patience,
+        verb: str = "",
+    ) -> Answer:
+        if operation.request == "SendMessageRequest":  # an agent may think before it answers
+            patience = patience._replace(idle_s=None)
+        if self.interface.tenant:
+            params = {**params, "tenant": self.interface.tenant}
+        options, base = self._link.options, self._url._replace(query="")
+        verb, target, own, body = self._binding.request(
+            operation,
+            params,
+            base.path,
+            request_id,
+            options.version,
+            options.extensions,
+            verb,
+        )
+        path, _, query = target.partition("?")
+        query = "&".join(filter(None, [self._url.query, query, self._extra.query]))
+        url = base._replace(path=path, query=query)
+        headers = list({**dict(own), **self._extra.headers}.items())
+        self._link.debug(f"> {verb} {url}", headers, body)
+        answer = self._link.pool.request(verb, url, headers, body, patience)
+        self._link.debug(f"< {answer.status}", answer.headers.items())
+        return answer
+
+    def _read_reply(
+        self, operation: Operation, answer: Answer, body: bytes, request_id: str
+    ) -> Object:
+        self._link.debug("<", (), body)
+        result: Object = self._binding.reply(
+            operation, answer.status, answer.headers, body, request_id, self._link.warn
+        )
+        return result
+
+    def _events(self, answer: Answer, request_id: str) -> Events:
+        reader = SseReader()
+        try:
+            for chunk in answer.chunks():
+                if not chunk:
+                    yield SILENCE
+                for text in reader.receive(chunk):
+                    self._link.debug("< " + text)
+                    event = self._binding.stream_item(text, request_id, self._link.warn)
+                    if event:
+                        yield event
+        finally:
+            answer.close()
+
+
+TRANSPORTS = {"JSONRPC": HttpTransport, "HTTP+JSON": HttpTransport}
+
+
+class Extra(NamedTuple):
+    """What goes along with every call over one interface."""
+
+    headers: Mapping[str, str]  # credentials and service parameters
+    query: str  # credentials that belong into the URL
+    signed_in: bool  # whether any of it is secret
+
+
+class Link:
+    """What a client talks through: the card, the interfaces in their order, the credentials.
+
+    card         in use, None before it is needed
+    interfaces   best first; the one that worked last leads
+    """
+
+    def __init__(self, agent: str | Object, options: ClientOptions) -> None:
+        self.options = options
+        self.card: Card | None = None
+        self.interfaces: list[Interface] = []
+        self._agent = agent
+        self._secrets = options.secrets()
+        self._transports: dict[Interface, HttpTransport] = {}
+        self.pool = Pool(
+            TlsOptions(options.ca, options.cert, options.key, options.insecure),
+            proxy=options.proxy,
+            connect_timeout_s=options.connect_timeout_s,
+            debug=self.debug,
+        )
+        self.finder = CardFinder(self.pool, options, self.warn)
+
+    def warn(self, text: str) -> None:
+        """Tell the user what is no error."""
+        text = redact(text, self._secrets)
+        if self.options.warn:
+            self.options.warn(text)
+        else:
+            warnings.warn(text, stacklevel=2)
+
+    def debug(self, line: str, headers: Iterable[tuple[str, str]] = (), body: bytes = b"") -> None:
+        """Tell what goes over the wire, without credentials."""
+        if self.options.debug:
+            lines = [line, *(f"{line[:1]} {name}: {value}" for name, value in headers)]
+            lines += [f"{line[:1]} {body.decode('utf-8', 'replace')}"] if body else []
+            self.options.debug(redact("\n".join(lines), self._secrets))
+
+    def prepare(self, patience: Patience) -> Card:
+        """Give the card, found, checked and fresh; choose the interfaces when it is a new one."""
+        if self.card is None:
+            card = self.finder.find(self._agent, patience)
+        else:
+            card = self.finder.refresh(self.card, patience)
+        if self.card is None or card.value is not self.card.value:
+            options = self.options
+            interfaces, notes = choose_interfaces(
+                card.value, TRANSPORTS, options.transport, options.version
+            )
+            if options.endpoint:
+                interfaces = [interfaces[0]._replace(url=options.endpoint)]
+            self.interfaces, self._transports = interfaces, {}
+            for note in [*notes, *self._doubts(card)]:
+                self.warn(note)
+        self.card = card
+        return card
+
+    def _doubts(self, card: Card) -> Iterator[str]:
+        for extension in card.value["capabilities"].get("extensions", []):
+            uri = extension.get("uri", "")
+            if extension.get("required") and uri not in self.options.extensions:
+                yield f"The agent requires the extension {uri}, which is not spoken here"
+        if re.search(r"//(0\.0\.0\.0|\[::\])([:/]|$)", self.interfaces[0].url):
+            yield f"The card names {self.interfaces[0].url}, which is no address (--endpoint URL)"
+
+    def declares(self, capability: str, patience: Patience) -> bool:
+        """Say whether the card declares a capability."""
+        return bool(self.prepare(patience).value["capabilities"].get(capability))
+
+    def unary(self, name: str, params: Object, patience: Patience) -> Object:
+        """Make a call that has one answer."""
+        row = OPERATIONS[name]
+        result: Object = self._on_each(patience, lambda one: one.unary(row, params, patience))
+        return result
+
+    def stream(self, name: str, params: Object, patience: Patience) -> Events:
+        """Make a call that streams."""
+        row = OPERATIONS[name]
+        events: Events = self._on_each(patience, lambda one: one.stream(row, params, patience))
+        return events
+
+    def _on_each(self, patience: Patience, call: Callable[[HttpTransport], Any]) -> Any:
+        """Call over the first interface; one that cannot be called gives way to the next.
+
+        Nothing was sent where Unreachable is raised, so nothing is sent twice.
+        """
+        card = self.prepare(patience)
+        failures: list[A2AError] = []
+        for interface in self.interfaces:
+            try:
+                result = self._call(self._transport(interface, card), call)
+            except (Unreachable, CardInvalid, UntrustedOrigin) as error:
+                failures.append(error)
+                continue
+            if failures:
+                self.warn(f"{failures[0]}. Using {interface.binding} at {interface.url}")
+                rest = [one for one in self.interfaces if one != interface]
+                self.interfaces = [interface, *rest]
+            return result
+        raise self._unusable(failures, card)
+
+    def _call(self, transport: HttpTransport, call: Callable[[HttpTransport], Any]) -> Any:
+        try:
+            return call(transport)
+        except VersionNotSupportedError as error:
+            said = f"{error} (asked for: {self.options.version})"
+            raise VersionNotSupportedError(said, details=error.details) from error
+        except (AuthFailed, UnauthenticatedError) as error:
+            if transport.signed_in:
+                raise
+            hint = error.hint or "Its card names no way to sign in: give --svc-param NAME:VALUE."
+            raise CredentialsMissing(f"No credentials were sent. {error}", hint=hint) from error
+
+    def _unusable(self, failures: list[A2AError], card: Card) -> A2AError:
+        first = failures[0]
+        if len(failures) > 1:
+            said = "".join(f"\n  {failure}" for failure in failures)
+            return type(first)("No interface of the card can be called:" + said, hint=first.hint)
+        if isinstance(first, Unreachable) and not first.hint:
+            first.hint = f"The card {card.place} names that address; --endpoint URL calls another."
+        return first
+
+    def _transport(self, interface: Interface, card: Card) -> HttpTransport:
+        made = self._transports.get(interface)
+        if made is None:
+            kind = TRANSPORTS[interface.binding]
+            extra = self._sign_in(kind.read_url(interface), card)
+            made = self._transports[interface] = kind(self, interface, extra)
+        return made
+
+    def _sign_in(self, url: Url, card: Card) -> Extra:
+        """Give what goes along with every call to a URL.
+
+        Raises  CredentialsMissing; UntrustedOrigin: they may not go there
+        """
+        options, credentials = self.options, self.options.credentials()
+        schemes = choose_requirement(card.value, credentials)
+        headers, query = attach(schemes, credentials)
+        given = {name.lower(): value for name, value in (options.headers or {}).items()}
+        signed_in = bool(headers or query or any(map(SECRET_NAME.search, given)))
+        if signed_in:
+            named = [*options.trusted_origins, *filter(None, [options.endpoint])]
+            trusted = [read_origin(text) for text in named]
+            check_destination(url, card.origin, trusted, options.allow_http_credentials)
+            if options.insecure and url.scheme == "https":
+                self.warn(f"Credentials go to {url.authority}, whose certificate is not checked!")
+        elif any(credentials) and not schemes:
+            self.warn("The card asks for no credentials: none are sent")
+        if "cookie" in headers and "cookie" in given:
+            given["cookie"] = f"{headers['cookie']}; {given['cookie']}"
+        pairs = [f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query]
+        return Extra({**headers, **given}, "&".join(pairs), signed_in)
+
+
+def read_origin(text: str) -> str:
+    """Read an origin that the user trusts, written as agents are; give what credentials bind to."""
+    url = read_reference(text)
+    if isinstance(url, str):
+        raise UsageError(f"{text} is no origin", hint="Write it like https://agent.example")
+    return bound_origin(url)
+
+
+# --- waiting
+
+_SILENT = "nothing came for a while"  # why a stream was left, beside the texts of errors
+
+
+class Follow:
+    """Follows one task until it settles: folds events into it, and outlives the streams.
+
+    task, message    what the events have told so far: one of them is the result
+    at_rest_too      go on past an interrupted state that the task was found in
+    """
+
+    def __init__(self, link: Link, patience: Patience, *, at_rest_too: bool = False) -> None:
+        self.task: Object = {}
+        self.message: Object = {}
+        self._link = link
+        self._patience = patience
+        self._interval_s = link.options.poll_interval_s
+        self._news = 0  # events that told something new
+        self._whole = True  # False: something is missing from the task
+        self._resting = "?" if at_rest_too else ""  # the interrupted state that does not end it
+
+    def is_over(self) -> bool:
+        """Say whether there is nothing more to wait for."""
+        state = self._state()
+        return bool(self.message) or (state in SETTLED_STATES and state != self._resting)
+
+    def _state(self) -> str:
+        return str(self.task["status"]["state"]) if self.task else ""
+
+    def take(self, event: Object) -> bool:
+        """Fold a StreamResponse in; say whether it told anything new."""
+        if "message" in event:
+            self.message = {} if self.task else event["message"]
+        elif event.get("task") == self.task:
+            return False
+        else:
+            self._whole = self._whole and ("task" in event or bool(self.task))
+            if apply(self.task, event, lenient=True) == NEVER_STARTED:
+                self._whole = False
+                self._link.warn("The agent went on with an artifact that it never began")
+        self._news += 1
+        if self._resting:
+            state = self._state()
+            found = state in INTERRUPTED_STATES and self._resting in ("?", state)
+            self._resting = state if found else ""
+        return True
+
+    def result(self) -> Object:
+        """Give {"task": ...} or {"message": ...}."""
+        if self.message:
+            return {"message": self.message}
+        if not self._whole:
+            with contextlib.suppress(TransportError, PeerError, Fault):
+                self.task = self._link.unary("GetTask", {"id": self.task["id"]}, self._patience)
+        return {"task": self.task}
+
+    def run(self, begin: Callable[[], Events]) -> Events:
+        """Give the events from a stream, and from whatever has to take its place, until it is over.
+
+        begin    opens the first stream
+        Raises   TimeoutExpired and TransportError, with the task's id when that is known
+        """
+        try:
+            yield from self._rounds(begin())
+        except TimeoutExpired as error:
+            if not self.task:
+                raise
+            raise TimeoutExpired(
+                f"The task {self.task['id']} is still {self._state()} "
+                f"after {self._patience.limit_s:g} s",
+                hint=f"It goes on: task get {self.task['id']} --wait",
+            ) from error
+
+    def _rounds(self, stream: Events) -> Events:
+        fruitless = cuts = 0  # streams in a row that told nothing; that ended before their time
+        while True:
+            before = self._news
+            why = yield from self._drain(stream)
+            if self.is_over() or (self._resting and not why):
+                return
+            if not self.task:
+                raise TransportError(why or "The agent ended its stream without an answer")
+            yield from self._look()
+            if self.is_over():
+                return
+            cuts = 0 if why == _SILENT else cuts + 1
+            fruitless = 0 if why == _SILENT or self._news > before else fruitless + 1
+            self._pause(min(max(cuts - 1, 0) / 4, self._interval_s))
+            stream = self._resume() if fruitless < 2 else self._poll()
+
+    def _drain(self, stream: Events) -> Generator[Object, None, str]:
+        """Give the events of a stream until it ends or all is over; return why it ended."""
+        with contextlib.closing(stream):
+            try:
+                for event in stream:
+                    if event is SILENCE:
+                        if self.task:
+                            return _SILENT
+                    elif self.take(event):
+                        yield event
+                    if self.is_over():
+                        return ""
+            except TimeoutExpired:
+                raise
+            except (TransportError, PeerError) as error:
+                if not self.task:
+                    raise
+                self._link.warn(f"The stream of the task {self.task['id']} broke: {error}")
+                return str(error)
+        return ""
+
+    def _look(self) -> Events:
+        """Ask for the task; give it when it has changed."""
+        event = {"task": self._get()}
+        if self.take(event):
+            yield event
+
+    def _get(self) -> Object:
+        """Ask for the task; an agent that does not answer is asked again, a few times."""
+        wait_s, failures = self._interval_s, 0
+        while True:
+            try:
+                return self._link.unary("GetTask", {"id": self.task["id"]}, self._patience)
+            except TimeoutExpired:
+                raise
+            except (TransportError, RateLimitedError, HttpError) as error:
+                failures += 1
+                if failures == POLL_FAILURES:
+                    said = f"The agent no longer answers for the task {self.task['id']}: {error}"
+                    raise TransportError(said) from error
+                self._pause(max(wait_s, getattr(error, "retry_after_s", 0)))
+            wait_s = _longer(wait_s)
+
+    def _resume(self) -> Events:
+        """Subscribe to the task again, or poll where that cannot be."""
+        try:
+            if self._link.declares("streaming", self._patience):
+                params = {"id": self.task["id"]}
+                return self._link.stream("SubscribeToTask", params, self._patience)
+        except TimeoutExpired:
+            raise
+        except (TransportError, PeerError, Fault) as error:
+            self._link.debug(f"no subscription ({error}): polling")
+        return self._poll()
+
+    def _poll(self, first_s: float | None = None) -> Events:
+        wait_s = self._interval_s
+        self._pause(wait_s if first_s is None else min(first_s, wait_s))
+        while True:
+            yield {"task": self._get()}
+            self._pause(wait_s)
+            wait_s = _longer(wait_s)
+
+    def _pause(self, seconds: float) -> None:
+        """Sleep; close() and the deadline wake up."""
+        ends = time.monotonic() + seconds
+        while True:
+            self._link.pool.check_open()
+            step = self._patience.at_most(PAUSE_SLICE_S)
+            left = ends - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, step))
+
+    # What a wait begins with:
+
+    def send(self, params: Object) -> Events:
+        """Send a message: over a stream where the card has streaming, else poll after it."""
+        if self._link.declares("streaming", self._patience):
+            try:
+                return self._link.stream("SendStreamingMessage", params, self._patience)
+            except (UnsupportedOperationError, MethodNotFoundError) as error:
+                self._link.debug(f"no stream although the card has streaming: {error}")
+        return self._send_and_poll(params)
+
+    def _send_and_poll(self, params: Object) -> Events:
+        settings = {**params.get("configuration", {}), "returnImmediately": True}
+        params = {**params, "configuration": settings}
+        yield self._link.unary("SendMessage", params, self._patience)
+        if self.task:
+            yield from self._poll(POLL_FIRST_S)
+
+    def subscribe(self, task_id: str) -> Events:
+        """Begin with a subscription; with the task alone where there is none."""
+        if self._link.declares("streaming", self._patience):
+            try:
+                return self._link.stream("SubscribeToTask", {"id": task_id}, self._patience)
+            except (UnsupportedOperationError, MethodNotFoundError) as error:
+                self._link.debug(f"no subscription ({error}): asking for the task")
+        return self.find(task_id)
+
+    def find(self, task_id: str) -> Events:
+        """Begin with the task as it is now."""
+        yield {"task": self._link.unary("GetTask", {"id": task_id}, self._patience)}
+        yield from self._resume()
+
+
+def _longer(wait_s: float) -> float:
+    return max(wait_s, min(wait_s * 1.5, POLL_INTERVAL_MAX_S))
+
+
+# --- what people call
+
+
+class Client:
+    """Calls one agent.
+
+        with Client("https://agent.example") as client:
+            print(text_of(client.send("hello")))
+
+    agent        a host, a URL, the path of a card file, or a card as a dict
+    options      those of ClientOptions, by name
+    Threads may share a client. What can go wrong stands in chapter 2.
+    """
+
+    def __init__(self, agent: str | Object, **options: Any) -> None:
+        for name in options:
+            if name not in ClientOptions._fields:
+                raise UsageError(f"A client has no option {name}")
+        self.options = ClientOptions(**options)
+        self._link = Link(agent, self.options)
+
+    def _patience(self) -> Patience:
+        limit_s = self.options.timeout_s
+        deadline = None if limit_s is None else time.monotonic() + limit_s
+        return Patience(deadline, self.options.idle_timeout_s, limit_s or 0.0)
+
+    @property
+    def card(self) -> Object:
+        """The agent's card, canonical; it is fetched when it is first needed."""
+        return self._link.prepare(self._patience()).value
+
+    @property
+    def raw_card(self) -> Object:
+        """The card as it came, with what is not known here."""
+        return self._link.prepare(self._patience()).raw
+
+    @property
+    def card_source(self) -> str:
+        """The URL or path that the card came from."""
+        return self._link.prepare(self._patience()).place
+
+    @property
+    def tried(self) -> Sequence[tuple[str, str]]:
+        """Where the card was looked for, and what was there."""
+        return self._link.finder.tried
+
+    @property
+    def interface(self) -> Interface:
+        """The interface in use."""
+        self._link.prepare(self._patience())
+        return self._link.interfaces[0]
+
+    @property
+    def transport(self) -> str:
+        """The binding in use."""
+        return self.interface.binding
+
+    def send(
+        self,
+        message: Any,
+        *,
+        wait: bool = True,
+        on_event: Callable[[Object], None] | None = None,
+        **fields: Any,
+    ) -> Object:
+        """Send a message; give {"task": ...} or {"message": ...}.
+
+        message      a text, bytes, a part, a list of these, or a Message
+        wait         until the task has ended or needs the caller; else take what there is at once
+        on_event     gets each StreamResponse while waiting
+        fields       task_id, context_id, metadata, message_metadata, history_length, accepted
+        Raises       Fault: the agent's error; TimeoutExpired: with the task's id
+        """
+        params = _send_params(message, **fields)
+        if not wait:
+            params.setdefault("configuration", {})["returnImmediately"] = True
+            return self._link.unary("SendMessage", params, self._patience())
+        follow = Follow(self._link, self._patience())
+        for event in follow.run(lambda: follow.send(params)):
+            if on_event:
+                on_event(event)
+        return follow.result()
+
+    def stream(self, message: Any, **fields: Any) -> Events:
+        """Send a message and give each StreamResponse until the task is over; fields as in send."""
+        params = _send_params(message, **fields)
+        follow = Follow(self._link, self._patience())
+        return follow.run(lambda: follow.send(params))
+
+    def subscribe(self, task_id: str) -> Events:
+        """Give a task and then its events until it is over."""
+        follow = Follow(self._link, self._patience(), at_rest_too=True)
+        return follow.run(lambda: follow.subscribe(task_id))
+
+    def wait(self, task_id: str, on_event: Callable[[Object], None] | None = None) -> Object:
+        """Wait until a task has ended or needs the caller; give it."""
+        follow = Follow(self._link, self._patience())
+        for event in follow.run(lambda: follow.find(task_id)):
+            if on_event:
+                on_event(event)
+        return follow.task
+
+    def get(self, task_id: str, history_length: int | None = None) -> Object:
+        """Give a task as it is now."""
+        params: Object = {"id": task_id}
+        if history_length is not None:
+            params["historyLength"] = history_length
+        return self.call("GetTask", params)
+
+    def cancel(self, task_id: str, metadata: Object | None = None) -> Object:
+        """Cancel a task; give it. That it is canceled already is no error (AMB-3)."""
+        params: Object = {"id": task_id, **({"metadata": metadata} if metadata else {})}
+        try:
+            return self.call("CancelTask", params)
+        except TaskNotCancelableError:
+            task = self.get(task_id)
+            if task["status"]["state"] != CANCELED:
+                raise
+            return task
+
+    def extended_card(self) -> Object:
+        """Give the card that the agent shows to those who signed in."""
+        return self.call("GetExtendedAgentCard", {})
+
+    def call(self, operation: str, params: Object) -> Object:
+        """Make any call that has one answer, by the name of its operation.
+
+        Raises  UsageError: parameters of the wrong shape; a Fault where the card does not declare
+                the capability, without asking the agent
+        """
+        row = OPERATIONS.get(operation)
+        if row is None or row.streams:
+            raise UsageError(f"{operation} is no operation that has one answer")
+        patience = self._patience()
+        params = _check_params(row.request, params)
+        if row.capability and not self._link.declares(row.capability, patience):
+            push = row.capability == "pushNotifications"
+            kind = PushNotificationNotSupportedError if push else UnsupportedOperationError
+            raise kind(f"The agent's card does not declare {row.capability}")
+        return self._link.unary(operation, params, patience)
+
+    def close(self) -> None:
+        """Close the connections; calls that wait in other threads end with an error."""
+        self._link.pool.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def list(self, **filters: Any) -> Object:
+        """Give a page of tasks: {"tasks", "nextPageToken", "pageSize", "totalSize"}.
+
+        filters  the fields of ListTasksRequest in either spelling: contextId or context_id
+        """
+        return self.call("ListTasks", filters)
+
+
+def _check_params(kind: str, params: Object) -> Object:
+    """Read our own request as a server would: what is wrong is told before it is sent."""
+    try:
+        return read_message(kind, params)
+    except InvalidParamsError as error:
+        raise UsageError(str(error)) from error
+
+
+def _send_params(
+    message: Any,
+    *,
+    task_id: str = "",
+    context_id: str = "",
+    metadata: Object | None = None,
+    message_metadata: Object | None = None,
+    history_length: int | None = None,
+    accepted: Sequence[str] = (),
+) -> Object:
+    params: Object = {
+        "message": make_message(
+            message, task_id=task_id, context_id=context_id, metadata=message_metadata
+        )
+    }
+    settings: Object = {"acceptedOutputModes": list(accepted)} if accepted else {}
+    if history_length is not None:
+        settings["historyLength"] = history_length
+    if settings:
+        params["configuration"] = settings
+    if metadata:
+        params["metadata"] = metadata
+    return _check_params("SendMessageRequest", params)
 
 
 # ============================================================================
