@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     import errno
     import hashlib
     import mimetypes
+    import queue
     import shlex
     import shutil
     import signal
@@ -123,7 +124,9 @@ else:
         "difflib",
         "errno",
         "hashlib",
+        "queue",
         "mimetypes",
+        "queue",
         "shlex",
         "shutil",
         "signal",
@@ -239,7 +242,12 @@ STORE_BYTES = 256 * 1024 * 1024  # all tasks in memory together
 TASK_BYTES = 64 * 1024 * 1024  # one task: an agent that never stops printing is stopped here
 SUBSCRIBER_EVENTS = 256  # events a slow subscriber may fall behind before it is dropped
 TURN_QUEUE = 100  # turns that may wait for a free place
+QUEUE_RETRY_S = 5  # when to try again, if that queue is full
 HIDDEN_S = 0.2  # a turn that answers sooner may answer without a task
+BURST_EVENTS = 32  # what a generator may give before the loop looks after others
+BACKLOG_EVENTS = 256  # what a generator in a thread may be ahead of the loop
+FUNCTION_THREADS = 256  # plain functions at work at once; more wait
+THREAD_IDLE_S = 10.0  # a thread without work ends after so long
 PAGE_SIZE = 50  # A2A section 3.1.4: default 50, 1 to 100
 PAGE_SIZE_MAX = 100
 COMMAND_TASKS = 4  # command agents: turns at once; each is a process
@@ -247,6 +255,7 @@ COMMAND_TASKS_A_MINUTE = 30
 COMMAND_FLUSH_CHARS = 1200  # output of a command is sent on after so much
 COMMAND_FLUSH_S = 0.05  # or after so long
 STOP_GRACE_S = 2.0  # a stopping server, and a child asked to end, get this long
+CANCEL_S = 3.0  # what a cancelled agent gets to clean up, before it counts as ended
 
 
 # ============================================================================
@@ -7703,13 +7712,1334 @@ def _listed(task: Object, params: Object) -> Object:
 # ============================================================================
 # 18  Agents
 # ============================================================================
-# (to come)
+# What answers a task. A turn is one message given to one task; an agent is what has run(turn):
+# the echo, a Python function of any kind, a command. Its answer is what run gives back and what it
+# says on the way through the turn's methods.
+# Rule: these may be called from any thread and never wait; their order is the order of events.
+
+ANSWER = "answer"  # the name of the artifact that holds what an agent gave back
+
+
+class TaskFailed(A2AError):
+    """An agent's own word that a task failed; its text goes to the caller."""
+
+
+class Turn:
+    """One message given to one task: what an agent reads, and how it answers.
+
+    message      the message, with the ids of its task and context
+    params       the whole SendMessageRequest
+    caller       who sent it: kind, subject, display
+    number       1 for the first turn of the task
+    folder       where the agent keeps files for this task, or ""
+    """
+
+    def __init__(
+        self,
+        params: Object,
+        message: Object,
+        caller: Any,
+        wake: Callable[[], None],
+        task: Object | None = None,
+    ) -> None:
+        self.params = params
+        self.message = message
+        self.caller = caller
+        self.number = 1
+        self.folder = ""
+        self.events: deque[Object] = deque()  # what the agent said and nobody has stored yet
+        self.ended = self.parked = False  # it says nothing more; or it left the task waiting
+        self._wake = wake
+        self._task = task
+        self._artifacts: dict[str, str] = {}  # their ids by name; "" is the latest
+        self._unwanted = False
+        if task is not None:
+            self.number = sum(said["role"] == ROLE_USER for said in task["history"])
+            self._artifacts = {
+                a.get("name", ""): a["artifactId"] for a in task.get("artifacts", ())
+            }
+
+    @property
+    def text(self) -> str:
+        """The text parts of the message, joined by newlines."""
+        return "\n".join(part["text"] for part in self.message["parts"] if "text" in part)
+
+    @property
+    def task(self) -> Object:
+        """The task as it was when the turn began."""
+        if self._task is None:
+            message = self.message
+            self._task = new_task(message["taskId"], message["contextId"], message, now())
+        return self._task
+
+    @property
+    def history(self) -> list[Object]:
+        """The messages of this task, the current one last."""
+        history: list[Object] = self.task["history"]
+        return history
+
+    @property
+    def inbox(self) -> str:
+        """The folder that holds what came with this turn, or ""."""
+        return os.path.join(self.folder, "inbox", str(self.number)) if self.folder else ""
+
+    @property
+    def outbox(self) -> str:
+        """The folder whose files become artifacts, or ""."""
+        return os.path.join(self.folder, "outbox") if self.folder else ""
+
+    @property
+    def accepted(self) -> list[str]:
+        """The media types that the caller would like; a hint."""
+        modes: list[str] = self.params.get("configuration", {}).get("acceptedOutputModes", [])
+        return modes
+
+    @property
+    def cancelled(self) -> threading.Event:
+        """Set once the task was cancelled: a function in a thread should then return."""
+        event: threading.Event = vars(self).setdefault("_event", threading.Event())
+        if self._unwanted:
+            event.set()
+        return event
+
+    def status(self, what: Any = "") -> None:
+        """Say that work goes on, and perhaps how far it is."""
+        self.state(WORKING, what)
+
+    def artifact(
+        self,
+        what: Any,
+        *,
+        name: str = "",
+        append: bool = False,
+        last: bool = False,
+        description: str = "",
+        metadata: Object | None = None,
+        artifact_id: str = "",
+    ) -> str:
+        """Give a result, or a piece of one; the answer is its id.
+
+        what     text, bytes, a part, or a list of these
+        name     the same name again replaces the artifact, or with append adds to it
+        append   add to the artifact of that name or id; with neither, to the latest one
+        last     nothing will be added
+        Raises   UsageError: append, but no such artifact was started
+        """
+        known = artifact_id or self._artifacts.get(name, "")
+        if append and known not in self._artifacts.values():
+            raise UsageError(f"No artifact {name or artifact_id!r} to append to")
+        if not append and not artifact_id and (not name or not known):
+            known = f"artifact-{self.number}-{len(self._artifacts) + 1}"
+        artifact: Object = {"artifactId": known, "parts": parts_of(what)}
+        if name:
+            artifact["name"] = name
+        if description:
+            artifact["description"] = description
+        if metadata:
+            artifact["metadata"] = _plain_json(metadata)
+        self._artifacts[name or known] = self._artifacts[""] = known
+        message = self.message
+        self.emit(
+            artifact_update(
+                message["taskId"], message["contextId"], artifact, append=append, last=last
+            )
+        )
+        return known
+
+    def ask(self, what: Any) -> None:
+        """Ask the caller something; that ends this turn, the answer will be the next."""
+        self.state(INPUT_REQUIRED, what, ends=True)
+
+    def need_auth(self, what: Any) -> None:
+        """Say which authorization is missing; the turn may go on once it has come."""
+        self.state(AUTH_REQUIRED, what)
+
+    def reject(self, reason: Any = "") -> None:
+        """Decline the task."""
+        self.state(REJECTED, reason, ends=True)
+
+    def reply(self, what: Any) -> None:
+        """Answer with a message alone: no task, unless the caller knows of one already."""
+        message = what if isinstance(what, dict) and "parts" in what else {"parts": parts_of(what)}
+        self.emit({"message": self._message(message)}, ends=True)
+
+    def chunk(self, what: Any, last: bool = False) -> None:
+        """Add to the artifact that holds the agent's answer."""
+        if what != "" or last:
+            self.artifact(what, name=ANSWER, append=ANSWER in self._artifacts, last=last)
+
+    def emit(self, event: Object, ends: bool = False) -> None:
+        """Hand over an event, unless the turn has ended."""
+        if not self.ended:
+            self.ended = ends
+            self.events.append(event)
+            self._wake()
+
+    def cancel(self) -> None:
+        """Tell the agent that its work is no longer wanted."""
+        self._unwanted = True
+        if "_event" in vars(self):
+            self.cancelled.set()
+
+    def state(self, state: str, what: Any = "", ends: bool = False) -> None:
+        """Give the task a state, with a message if there is something to say."""
+        status: Object = {"state": state, "timestamp": now()}
+        message = self.message
+        if what != "":
+            status["message"] = self._message({"parts": parts_of(what)}, message["taskId"])
+        self.parked = state == AUTH_REQUIRED
+        self.emit(status_update(message["taskId"], message["contextId"], status), ends)
+
+    def _message(self, message: Object, task_id: str = "") -> Object:
+        whole = {"messageId": new_id(), **message, "role": ROLE_AGENT}
+        whole["contextId"] = self.message["contextId"]
+        if task_id:
+            whole["taskId"] = task_id
+        return whole if len(message) == 1 else read_message("Message", _plain_json(whole))
+
+
+def _plain_json(value: Json) -> Json:
+    """Give a JSON value of an agent as ours alone: checked, and free of what it changes later."""
+    return read_json(write_json(value))
+
+
+def parts_of(what: Any) -> list[Object]:
+    """Give parts for what an agent says: text, bytes, a part, or a list of these.
+
+    Raises  UsageError, JsonError, InvalidParamsError: it is nothing that makes parts
+    """
+    if isinstance(what, str):
+        return [{"text": what}]
+    if isinstance(what, (bytes, bytearray)):
+        return [{"raw": encode_base64(bytes(what))}]
+    if isinstance(what, dict):
+        if isinstance(what.get("raw"), (bytes, bytearray)):
+            what = {**what, "raw": encode_base64(bytes(what["raw"]))}
+        return [read_message("Part", _plain_json(what))]
+    if isinstance(what, (list, tuple)):
+        return [part for item in what for part in parts_of(item)]
+    raise UsageError(f"An agent says text, bytes, a part or a list of these, not {type(what)}")
+
+
+class Defaults(NamedTuple):
+    """How a server treats an agent when nobody says otherwise; 0 is no limit."""
+
+    max_concurrent_tasks: int = 0
+    tasks_a_minute: int = 0
+    at_once: bool = False  # the task shows before the agent has said anything
+    input_modes: tuple[str, ...] = ("text/plain", "application/json", "application/octet-stream")
+    output_modes: tuple[str, ...] = ("text/plain", "application/json", "application/octet-stream")
+    strict: bool = False  # parts of other types than input_modes are refused
+
+
+class Agent:
+    """What answers turns.
+
+    inline   run is a plain function that never waits, so it needs no task
+    """
+
+    defaults = Defaults()
+    inline = False
+
+    def run(self, turn: Turn) -> Any:
+        """Work on a turn; give an answer, or None when the turn's methods have given it."""
+        raise NotImplementedError
+
+
+class EchoAgent(Agent):
+    """Gives back what it is given."""
+
+    inline = True
+
+    def run(self, turn: Turn) -> Any:
+        """Give the parts of the message."""
+        return turn.message["parts"]
+
+
+class FunctionAgent(Agent):
+    """A Python function: plain (it runs in a thread), async, or a generator of either kind."""
+
+    def __init__(self, function: Callable[[Turn], Any]) -> None:
+        self.function = function
+        self._threads = None if _is_async(function) else Threads(FUNCTION_THREADS)
+
+    async def run(self, turn: Turn) -> Any:
+        """Call the function; what a generator gives are chunks of the answer."""
+        if self._threads is None:
+            value = self.function(turn)
+        else:
+            value = await self._threads.run(_call, self.function, turn)
+        if hasattr(value, "__await__"):
+            value = await value
+        if not hasattr(value, "__aiter__"):
+            return value
+        try:
+            async for item in value:
+                turn.chunk(item)
+                if len(turn.events) >= BURST_EVENTS:
+                    await asyncio.sleep(0)
+        finally:
+            if hasattr(value, "aclose"):
+                await value.aclose()
+        return None
+
+
+def _is_async(function: Any) -> bool:
+    """Say whether calling it gives something to await, so that it can be called in the loop."""
+    while hasattr(function, "func"):  # functools.partial
+        function = function.func
+    if not hasattr(function, "__code__"):
+        function = getattr(function, "__func__", type(function).__call__)
+    code = getattr(function, "__code__", None)
+    return code is not None and bool(code.co_flags & 0x280)  # CO_COROUTINE, CO_ASYNC_GENERATOR
+
+
+def _call(function: Callable[[Turn], Any], turn: Turn) -> Any:
+    """Call a plain function in its thread, and go through its generator there."""
+    value = function(turn)
+    if not hasattr(value, "__next__"):
+        return value
+    try:
+        while not turn.ended:
+            turn.chunk(next(value))
+            while len(turn.events) > BACKLOG_EVENTS and not turn.ended:
+                time.sleep(0.005)  # the loop is busy; what it has not taken lies in memory
+    except StopIteration as stop:
+        return stop.value
+    value.close()
+    return None
+
+
+class Threads:
+    """Daemon threads of our own: asyncio's are few, and a busy one of them holds up the exit."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._count = 0  # threads
+        self._idle = 0  # of them, waiting for a job that nobody has put yet
+        self._late = 0  # jobs put when all were busy
+
+    async def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a function in a thread; who stops waiting for it leaves it running."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+
+        def job() -> None:
+            value = error = None
+            try:
+                value = function(*args)
+            except BaseException as raised:
+                error = raised
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+                loop.call_soon_threadsafe(_settle_future, future, value, error)
+
+        self._submit(job)
+        return await future
+
+    def _submit(self, job: Callable[[], None]) -> None:
+        with self._lock:
+            if self._idle:
+                self._idle -= 1
+            elif self._count < self._limit:
+                self._count += 1
+                threading.Thread(target=self._work, name="a2a-agent", daemon=True).start()
+            else:
+                self._late += 1
+        self._jobs.put(job)
+
+    def _work(self) -> None:
+        while True:
+            try:
+                job = self._jobs.get(timeout=THREAD_IDLE_S)
+            except queue.Empty:
+                with self._lock:
+                    if self._idle:
+                        self._idle -= 1
+                        self._count -= 1
+                        return
+                continue  # a job is on its way
+            job()
+            del job  # or its turn would live until the next one
+            with self._lock:
+                if self._late:
+                    self._late -= 1
+                else:
+                    self._idle += 1
+
+
+def _settle_future(future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+    if future.cancelled():
+        return
+    if error is None:
+        future.set_result(value)
+    else:
+        future.set_exception(RuntimeError(repr(error)) if _ends_loops(error) else error)
+
+
+def _ends_loops(error: BaseException) -> bool:
+    """Say whether an error cannot go through a future, or would end the server."""
+    return isinstance(error, (StopIteration, KeyboardInterrupt, SystemExit))
+
+
+def load_agent(source: Any) -> Agent:
+    """Make the agent that somebody named.
+
+    source  an Agent, a function, "echo", "FILE.py:FUNCTION" or "exec:COMMAND"
+    Raises  UsageError: there is no such thing
+    """
+    if isinstance(source, Agent):
+        return source
+    if callable(source):
+        return FunctionAgent(source)
+    if source == "echo":
+        return EchoAgent()
+    path, _, name = str(source).rpartition(":")
+    if path.endswith(".py"):
+        return FunctionAgent(_load_function(path, name))
+    raise UsageError(
+        f"No agent {source!r}", hint="Known are echo, FILE.py:FUNCTION and exec:COMMAND"
+    )
+
+
+def _load_function(path: str, name: str) -> Callable[[Turn], Any]:
+    """Import a file of the user's and give a function of it, found by its dotted name."""
+    import importlib.util
+
+    stem = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(stem, path)
+    if spec is None or spec.loader is None or not os.path.isfile(path):
+        raise UsageError(f"No file {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))  # as python does for a script
+    sys.modules.setdefault(stem, module)
+    try:
+        spec.loader.exec_module(module)
+        function = module
+        for step in name.split("."):
+            function = getattr(function, step)
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{path} cannot be used: {type(error).__name__}: {error}") from error
+    if not callable(function):
+        raise UsageError(f"{name} in {path} is no function")
+    return function
 
 
 # ============================================================================
 # 19  Server
 # ============================================================================
-# (to come)
+# What a server does with a call, whichever way it came: first the service, which knows tasks, the
+# store and agents and nothing of HTTP; then the edge, which knows who is calling and how.
+# Rule: an owner comes first in every key, so nobody can name what belongs to another.
+
+# --- service: who calls, who may work now
+
+
+class Caller(NamedTuple):
+    """Who sent a call. Owner and display are two things: one is a key, the other is for people."""
+
+    kind: str = "anonymous"  # of the credential
+    issuer: str = ""  # of a token, or the name of a key
+    subject: str = ""
+    tenant: str = ""
+    display: str = "anonymous"
+
+    @property
+    def owner(self) -> Owner:
+        """The key of everything that belongs to this caller."""
+        return self[:4]
+
+
+ANONYMOUS = Caller()
+
+
+class Pace:
+    """So many turns a minute for each caller; 0 is no limit."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._times: dict[Owner, deque[float]] = {}
+
+    def step(self, owner: Owner, clock: float) -> None:
+        """Count one turn.
+
+        Raises  RateLimitedError: there were too many in the minute before
+        """
+        if not self.limit:
+            return
+        if owner not in self._times:
+            self._forget(clock - 60)
+        times = self._times.setdefault(owner, deque(maxlen=self.limit))
+        if len(times) == self.limit and times[0] > clock - 60:
+            wait_s = int(times[0] - (clock - 60)) + 1
+            text = f"More than {self.limit} messages in a minute"
+            raise RateLimitedError(text, retry_after_s=wait_s)
+        times.append(clock)
+
+    def _forget(self, before: float) -> None:
+        for owner in [owner for owner, times in self._times.items() if times[-1] < before]:
+            del self._times[owner]
+
+
+class Places:
+    """Who may work now: one turn of a context at a time, and so many of all; the rest wait.
+
+    limit   turns at once; 0 is no limit. A free place goes to the owners in turn
+    queue   turns of one owner that may wait; 0 is no limit
+    """
+
+    def __init__(self, limit: int, queue: int) -> None:
+        self.limit, self.queue = limit, queue
+        self.running = 0
+        self._lines: dict[tuple[Owner, str], deque[Job] | None] = {}  # busy contexts
+        self._ready: dict[Owner, deque[Job]] = {}  # could start, were there a place
+        self._waiting: dict[Owner, int] = {}
+
+    def enter(self, job: Job) -> bool:
+        """Say whether a turn may start at once; else it has a place in the queue.
+
+        Raises  RateLimitedError: there is none
+        """
+        busy = job.key in self._lines
+        if not busy and (not self.limit or self.running < self.limit):
+            self._lines[job.key] = None
+            self.running += 1
+            return True
+        owner = job.key[0]
+        waiting = self._waiting.get(owner, 0)
+        if self.queue and waiting >= self.queue:
+            text = f"{waiting} messages are waiting already"
+            raise RateLimitedError(text, retry_after_s=QUEUE_RETRY_S)
+        self._waiting[owner] = waiting + 1
+        if busy:
+            line = self._lines[job.key] = self._lines[job.key] or deque()
+            line.append(job)
+        else:
+            self._lines[job.key] = None
+            self._ready.setdefault(owner, deque()).append(job)
+        return False
+
+    def leave(self, job: Job) -> None:
+        """Give back the place of a turn that worked, and start who was waiting for it."""
+        self.running -= 1
+        self._advance(job.key)
+        self._fill()
+
+    def drop(self, job: Job) -> None:
+        """Take a turn that waits out of the queue."""
+        line = self._lines[job.key]
+        if line and job in line:
+            line.remove(job)
+            self._count_out(job.key[0])
+        else:
+            self._take(job.key[0], job)
+            self._advance(job.key)
+            self._fill()
+
+    def _advance(self, key: tuple[Owner, str]) -> None:
+        """The context is free: its next turn is ready."""
+        line = self._lines.pop(key)
+        if line:
+            self._lines[key] = line
+            self._ready.setdefault(key[0], deque()).append(line.popleft())
+
+    def _fill(self) -> None:
+        while self._ready and (not self.limit or self.running < self.limit):
+            owner = next(iter(self._ready))
+            job = self._ready[owner][0]
+            self._take(owner, job)
+            self.running += 1
+            job.start_later()
+
+    def _take(self, owner: Owner, job: Job) -> None:
+        """Take a ready turn out; its owner goes to the end of the round."""
+        ready = self._ready.pop(owner)
+        ready.remove(job)
+        if ready:
+            self._ready[owner] = ready
+        self._count_out(owner)
+
+    def _count_out(self, owner: Owner) -> None:
+        self._waiting[owner] -= 1
+        if not self._waiting[owner]:
+            del self._waiting[owner]
+
+
+# --- service: an open task, who watches it, what works on it
+
+
+class Subscription:
+    """One stream of a task's events: lists of payloads, each list all that is there by now.
+
+    Iterating ends when the stream does, or raises the Fault that ended it. write makes a payload
+    of a StreamResponse; streams with the same one share its bytes.
+    """
+
+    __slots__ = ("_ended", "_fault", "_queue", "_waiter", "history_length", "live", "write")
+
+    def __init__(self, history_length: int | None, write: Callable[[Object], bytes]) -> None:
+        self.history_length = history_length
+        self.write = write
+        self.live: Live | None = None
+        self._queue: list[bytes] = []
+        self._waiter: asyncio.Future[None] | None = None
+        self._ended = False
+        self._fault: Fault | None = None
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> list[bytes]:
+        while not self._queue:
+            if self._ended:
+                fault, self._fault = self._fault, None
+                raise fault or StopAsyncIteration
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        batch, self._queue = self._queue, []
+        return batch
+
+    def close(self) -> None:
+        """Stop listening; the task goes on."""
+        self._ended = True
+        if self.live is not None:
+            self.live.unwatch(self)
+
+    def push(self, payload: bytes) -> None:
+        """Queue a payload, or end the stream of a reader that is too far behind."""
+        if len(self._queue) < SUBSCRIBER_EVENTS:
+            self._queue.append(payload)
+            self._wake()
+        else:
+            text = "The reader of this stream was too slow; subscribe again"
+            self.close()
+            self.end(RateLimitedError(text))
+
+    def end(self, fault: Fault | None = None) -> None:
+        """End the stream after what is queued."""
+        self._ended, self._fault = True, fault
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class Live:
+    """A task that somebody works on or watches; the store knows it too, unless it is hidden.
+
+    task      the dict that the store's events change; None while hidden
+    watchers  its streams
+    jobs      the turns given to it that are not over, in their order
+    """
+
+    __slots__ = ("context_id", "jobs", "owner", "runner", "task", "task_id", "watchers")
+
+    def __init__(self, runner: Runner, owner: Owner, task_id: str, context_id: str) -> None:
+        self.runner = runner
+        self.owner = owner
+        self.task_id = task_id
+        self.context_id = context_id
+        self.task: Object | None = None
+        self.watchers: list[Subscription] = []
+        self.jobs: list[Job] = []
+
+    @property
+    def state(self) -> str:
+        """The state of the task, "" while it is hidden."""
+        return self.task["status"]["state"] if self.task else ""
+
+    def watch(self, subscription: Subscription) -> None:
+        """Add a stream; it begins with the task, now or when it appears."""
+        subscription.live = self
+        self.watchers.append(subscription)
+        if self.task is not None:
+            self._show_task(subscription)
+            self.runner.keep(self)
+
+    def unwatch(self, subscription: Subscription) -> None:
+        """Take a stream out; perhaps it was the last."""
+        if subscription in self.watchers:
+            self.watchers.remove(subscription)
+            self.runner.release(self)
+
+    async def appear(self, message: Object, events: deque[Object]) -> None:
+        """Store and show the task.
+
+        events  what happened to it already: unless somebody watches, it is part of its beginning
+        """
+        task = new_task(self.task_id, self.context_id, message, now())
+        while events and "message" not in events[0] and not self.watchers:
+            apply(task, events.popleft())
+        await self.runner.store.create(self.owner, task)
+        self.task = task
+        for watcher in self.watchers:
+            self._show_task(watcher)
+        if not is_terminal(task):
+            self.runner.keep(self)
+        self._tell(task["status"]["state"])
+
+    async def apply(self, event: Object) -> None:
+        """Store an event and show it; nothing happens when the task has ended."""
+        if not await self.runner.store.apply(self.owner, self.task_id, event):
+            return
+        self._publish(event)
+        if "statusUpdate" in event:
+            self._tell(event["statusUpdate"]["status"]["state"])
+
+    async def set_state(self, state: str, text: str = "") -> None:
+        """Store and show a status that no agent gave."""
+        status: Object = {"state": state, "timestamp": now()}
+        if text:
+            ids = {"messageId": new_id(), "contextId": self.context_id, "taskId": self.task_id}
+            status["message"] = {**ids, "role": ROLE_AGENT, "parts": [{"text": text}]}
+        await self.apply(status_update(self.task_id, self.context_id, status))
+
+    def answer(self, message: Object) -> None:
+        """Show a message in place of a task: streams hold it and nothing else."""
+        self._publish({"message": message})
+        self._end_streams()
+
+    def _show_task(self, subscription: Subscription) -> None:
+        assert self.task is not None
+        task = snapshot(self.task, subscription.history_length)
+        subscription.push(subscription.write({"task": task}))
+
+    def _publish(self, event: Object) -> None:
+        write, payload = None, b""
+        for watcher in self.watchers[:]:
+            if watcher.write is not write:
+                write = watcher.write
+                payload = write(event)
+            watcher.push(payload)
+
+    def _tell(self, state: str) -> None:
+        """Let go on, or end, what waits for this state."""
+        for job in self.jobs:
+            mine = job.started and job is self.jobs[0]
+            settled = state in TERMINAL_STATES or (mine and state in INTERRUPTED_STATES)
+            if settled or job.outcome.immediate:
+                job.outcome.settle()
+        if state in TERMINAL_STATES or state == INPUT_REQUIRED:  # AMB-4: not AUTH_REQUIRED
+            self._end_streams()
+        self.runner.release(self)
+
+    def _end_streams(self) -> None:
+        watchers, self.watchers = self.watchers, []
+        for watcher in watchers:
+            watcher.end()
+
+
+class Outcome:
+    """What the sender of a message waits for.
+
+    message    the agent answered with a message, in place of a task
+    immediate  the sender waits for the task to appear, not for its end
+    settled    nothing to wait for any more
+    """
+
+    __slots__ = ("_waiter", "immediate", "message", "settled")
+
+    def __init__(self) -> None:
+        self.message: Object | None = None
+        self.immediate = self.settled = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def settle(self) -> None:
+        """Let the sender go."""
+        self.settled = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def wait(self) -> None:
+        """Wait until settled."""
+        if not self.settled:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+
+
+class Job:
+    """A turn under way: it waits for a place, works, and is over when its agent has returned.
+
+    unwanted  it was cancelled, or the store refused it: what the agent still says does not count
+    """
+
+    __slots__ = (
+        "_draining", "_over", "_woken", "key", "live", "outcome", "returned", "started", "turn",
+        "unwanted", "work",
+    )  # fmt: skip
+
+    def __init__(self, live: Live, call: Call, message: Object, task: Object | None) -> None:
+        self.live = live
+        self.key = (live.owner, live.context_id)
+        self.turn = Turn(call.params, message, call.caller, self.wake, task)
+        self.outcome = Outcome()
+        self.work: asyncio.Task[None] | None = None
+        self.started = self.returned = self.unwanted = False
+        self._draining = self._over = False
+        self._woken = True  # nobody needs to be woken before the turn has started
+        live.jobs.append(self)
+
+    def start(self) -> None:
+        """Let the agent work; one that never waits has done it when this returns."""
+        self.started = True
+        if self.live.task is not None and self.live.state != WORKING:
+            self.turn.status()
+        agent = self.live.runner.agent
+        if not agent.inline:
+            self.work = start_task(self._work())
+            return
+        try:
+            self._finish(agent.run(self.turn))
+        except (Exception, SystemExit) as error:
+            self._fail(error)
+
+    def start_later(self) -> None:
+        """Start from the loop: a place has become free."""
+        asyncio.get_running_loop().call_soon(self._start_now)
+
+    def _start_now(self) -> None:
+        self.start()
+        self.pump()
+
+    async def _work(self) -> None:
+        try:
+            self._finish(await self.live.runner.agent.run(self.turn))
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            self._fail(error)
+        await self.drain()
+
+    def _finish(self, result: Any) -> None:
+        """Turn what the agent gave back into its last events."""
+        turn = self.turn
+        if isinstance(result, dict) and "parts" in result:
+            turn.reply(result)
+        elif result is not None:
+            turn.chunk(result, last=True)
+        self._return("" if turn.parked else COMPLETED)
+
+    def _fail(self, error: BaseException) -> None:
+        """Fail the task; only an agent's own words go to the caller (RPC-08)."""
+        if self.unwanted:
+            text = ""
+        elif isinstance(error, TaskFailed):
+            text = str(error)
+        else:
+            text = self.live.runner.report(f"the agent, task {self.live.task_id}", error)
+        self._return(FAILED, text)
+
+    def _return(self, state: str, text: str = "") -> None:
+        if state and not self.unwanted:
+            self.turn.state(state, text, ends=True)
+        self.turn.ended = self.returned = True
+
+    def wake(self) -> None:
+        """See to it that what the agent said is taken soon; from any thread."""
+        if not self._woken:
+            self._woken = True
+            self.live.runner.call_soon(self.pump)
+
+    def pump(self) -> None:
+        """Take what the agent said."""
+        run_now(self.drain())
+
+    async def drain(self) -> None:
+        """Store and show what the agent said, in its order; then see whether the turn is over."""
+        self._woken = False
+        if self._draining:
+            return
+        self._draining = True
+        events = self.turn.events
+        while events:
+            try:
+                await self._take(events.popleft())
+            except Exception as error:
+                self._give_up(error)
+        self._draining = False
+        if self.returned:
+            self.leave()
+
+    async def _take(self, event: Object) -> None:
+        live = self.live
+        if "message" in event:
+            message = event["message"]
+            if live.task is None:
+                self.outcome.message = message
+                live.answer(message)
+                self.outcome.settle()
+                return
+            status: Object = {"state": COMPLETED, "timestamp": now()}
+            status["message"] = {**message, "taskId": live.task_id}
+            event = status_update(live.task_id, live.context_id, status)
+        if live.task is None:
+            self.turn.events.appendleft(event)
+            await self.appear()
+        else:
+            await live.apply(event)
+
+    async def appear(self) -> None:
+        """Show the task, as working if it is."""
+        live, events = self.live, self.turn.events
+        if self.started and not (self.turn.ended or (events and "statusUpdate" in events[0])):
+            status = {"state": WORKING, "timestamp": now()}
+            events.appendleft(status_update(live.task_id, live.context_id, status))
+        await live.appear(self.turn.message, events)
+
+    async def appear_late(self) -> None:
+        """Show the task, as its agent takes its time."""
+        if not self._draining:
+            self._draining = True
+            try:
+                await self.appear()
+            except Exception as error:
+                self._give_up(error)
+            self._draining = False
+            await self.drain()
+
+    def _give_up(self, error: Exception) -> None:
+        """The store did not take it: the task fails, and no more of the agent counts."""
+        known = isinstance(error, Fault)
+        text = str(error) if known else self.live.runner.report("the store", error)
+        turn = self.turn
+        turn.events.clear()
+        if self.unwanted:
+            self.outcome.settle()
+            return
+        self.unwanted, turn.ended = True, False
+        turn.state(FAILED, text, ends=True)
+        self._halt()
+
+    def _halt(self) -> None:
+        self.turn.cancel()
+        if self.work is not None:
+            self.work.cancel()
+
+    async def stop(self) -> None:
+        """End the work, or what of it can be ended, within CANCEL_S."""
+        self.unwanted = True
+        if not self.started:
+            self.live.runner.places.drop(self)
+            self.leave()
+        else:
+            self._halt()
+            if self.work is not None:
+                await asyncio.wait([self.work], timeout=CANCEL_S)
+
+    def leave(self) -> None:
+        """The turn is over: its place is free."""
+        if not self._over:
+            self._over = True
+            self.live.jobs.remove(self)
+            if self.started:
+                self.live.runner.places.leave(self)
+            self.live.runner.release(self.live)
+
+
+def start_task(coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """Start a task, with its first step at once where Python can do that (3.12)."""
+    loop = asyncio.get_running_loop()
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(coroutine, loop=loop, eager_start=True)
+    return loop.create_task(coroutine)
+
+
+def run_now(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine of ours; it costs a task only when it has to wait."""
+    try:
+        awaited = coroutine.send(None)
+    except StopIteration:
+        return
+    started: Any = Started(coroutine, awaited)
+    asyncio.get_running_loop().create_task(started)
+
+
+class Runner:
+    """Where turns are worked on: the agent, the store, who waits for a place, what is open."""
+
+    def __init__(
+        self, agent: Agent, store: MemoryStore, places: Places, log: Callable[[str], None]
+    ) -> None:
+        self.agent = agent
+        self.store = store
+        self.places = places
+        self.log = log
+        self.lives: dict[tuple[Owner, str], Live] = {}
+        self._hidden: deque[tuple[float, Job]] = deque()  # to be shown, in the order of their time
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
+
+    async def begin(
+        self, owner: Owner, call: Call, message: Object, subscription: Subscription | None
+    ) -> Job:
+        """Begin a task with its first message.
+
+        Raises  RateLimitedError: no room for one more
+        """
+        self._enter_loop()
+        context_id = message.get("contextId") or new_id()
+        live = Live(self, owner, new_id(), context_id)
+        job = Job(live, call, {**message, "taskId": live.task_id, "contextId": context_id}, None)
+        job.started = starts = self.places.enter(job)
+        if subscription is not None:
+            live.watch(subscription)
+        try:
+            if self.agent.defaults.at_once:
+                await live.appear(job.turn.message, job.turn.events)
+        except BaseException:
+            self._withdraw(job)
+            raise
+        return await self._launch(job, starts)
+
+    async def resume(
+        self, live: Live, call: Call, message: Object, subscription: Subscription | None
+    ) -> Job:
+        """Give an open task its next message; it must be waiting for one.
+
+        Raises  RateLimitedError: no room for one more
+        """
+        self._enter_loop()
+        assert live.task is not None
+        message = {**message, "taskId": live.task_id, "contextId": live.context_id}
+        work_goes_on = bool(live.jobs) and live.state == AUTH_REQUIRED
+        job = Job(live, call, message, {**live.task, "history": [*live.task["history"], message]})
+        job.started = starts = self.places.enter(job)
+        try:
+            await self.store.apply(live.owner, live.task_id, {"message": message})
+            if not work_goes_on:
+                await live.set_state(WORKING if starts else SUBMITTED)
+        except BaseException:
+            self._withdraw(job)
+            raise
+        self.keep(live)
+        if subscription is not None:
+            live.watch(subscription)
+        return await self._launch(job, starts)
+
+    async def _launch(self, job: Job, starts: bool) -> Job:
+        if starts:
+            job.start()
+            await job.drain()
+        else:
+            job._woken = False
+        if not job.outcome.settled and job.live.task is None:
+            self._hide(job)
+        return job
+
+    def _withdraw(self, job: Job) -> None:
+        if not job.started:
+            self.places.drop(job)
+        job.leave()
+
+    async def open(self, owner: Owner, task_id: str) -> Live:
+        """Give a task of this owner.
+
+        Raises  TaskNotFoundError: there is none, or it is somebody else's (LIST-05)
+        """
+        key = (owner, task_id)
+        live = self.lives.get(key)
+        if live is None:
+            task = await self.store.get(owner, task_id)
+            if task is None:
+                raise TaskNotFoundError
+            live = self.lives.get(key)
+            if live is None:
+                live = Live(self, owner, task_id, task["contextId"])
+                live.task = task
+        return live
+
+    def keep(self, live: Live) -> None:
+        """Hold a task that is worked on or watched."""
+        self.lives[live.owner, live.task_id] = live
+
+    def release(self, live: Live) -> None:
+        """Let a task go that has ended, or that nobody works on or watches."""
+        if live.task and (is_terminal(live.task) or not (live.jobs or live.watchers)):
+            self.lives.pop((live.owner, live.task_id), None)
+
+    async def stop(self, live: Live, state: str, text: str = "") -> None:
+        """End all work on a task; only then does it get its last state."""
+        jobs = live.jobs[:]
+        await asyncio.gather(*[job.stop() for job in jobs])
+        if live.task is None:
+            await live.appear(jobs[0].turn.message, deque())
+        await live.set_state(state, text)
+
+    async def close(self) -> None:
+        """End all work: what is open has failed, what is watched ends."""
+        if self._timer is not None:
+            self._timer.cancel()
+        hidden = [job.live for _, job in self._hidden if job.live.task is None and job.live.jobs]
+        lives = [*hidden, *self.lives.values()]
+        text = "The server was stopped before the task had ended"
+        await asyncio.gather(*[self.stop(live, FAILED, text) for live in lives if live.jobs])
+        for live in lives:
+            for watcher in live.watchers[:]:
+                watcher.close()
+                watcher.end()
+
+    def report(self, where: str, error: BaseException) -> str:
+        """Log an error that callers must not see; give the text for them, which names the entry."""
+        reference = new_id()[:8]
+        trace = traceback.format_exception(type(error), error, error.__traceback__)
+        self.log(f"[{reference}] {where}: " + "".join(trace).rstrip())
+        return f"Something failed here; the log has it as {reference}"
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call back from the loop, soon; to be called from any thread."""
+        assert self._loop is not None
+        if threading.get_ident() == self._thread:
+            self._loop.call_soon(callback)
+        else:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
+                self._loop.call_soon_threadsafe(callback)
+
+    def _enter_loop(self) -> None:
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            self._thread = threading.get_ident()
+
+    def _hide(self, job: Job) -> None:
+        """Show the task in HIDDEN_S; one timer serves all, as all wait equally long."""
+        assert self._loop is not None
+        self._hidden.append((self._loop.time() + HIDDEN_S, job))
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._hidden[0][0], self._show_due)
+
+    def _show_due(self) -> None:
+        assert self._loop is not None
+        self._timer = None
+        while self._hidden:
+            due_at, job = self._hidden[0]
+            if job.live.task is not None or job.outcome.settled:
+                self._hidden.popleft()
+            elif due_at <= self._loop.time():
+                self._hidden.popleft()
+                run_now(job.appear_late())
+            else:
+                self._timer = self._loop.call_at(due_at, self._show_due)
+                break
+
+
+class Service:
+    """The operations, one function each, for calls that a binding has read.
+
+    card                   what is declared there is what works
+    max_concurrent_tasks   turns at once; queue: turns of one owner that may wait
+    tasks_a_minute         for each caller; for all three 0 is no limit, None the agent's default
+    log                    takes what callers must not see
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        store: MemoryStore,
+        card: Object,
+        *,
+        max_concurrent_tasks: int | None = None,
+        queue: int = TURN_QUEUE,
+        tasks_a_minute: int | None = None,
+        log: Callable[[str], None] | None = None,
+    ) -> None:
+        at_once, a_minute = max_concurrent_tasks, tasks_a_minute
+        if at_once is None:
+            at_once = agent.defaults.max_concurrent_tasks
+        if a_minute is None:
+            a_minute = agent.defaults.tasks_a_minute
+        self.card = card
+        self.store = store
+        self.runner = Runner(agent, store, Places(at_once, queue), log or _log_to_stderr)
+        self.pace = Pace(a_minute)
+        self.closed = False
+
+    async def call(self, call: Call) -> Object:
+        """Do a unary operation.
+
+        Raises  Fault
+        """
+        self._check(call)
+        try:
+            result: Object = await getattr(self, call.operation.function)(call)
+            return result
+        except Fault:
+            raise
+        except Exception as error:
+            raise InternalError(self.runner.report(call.operation.name, error)) from None
+
+    async def stream(
+        self, call: Call, write: Callable[[Object], bytes] = write_json
+    ) -> Subscription:
+        """Do a streaming operation; write makes the payload of each StreamResponse.
+
+        Raises  Fault, before the first event
+        """
+        self._check(call)
+        try:
+            function = getattr(self, call.operation.function)
+            subscription: Subscription = await function(call, write)
+            return subscription
+        except Fault:
+            raise
+        except Exception as error:
+            raise InternalError(self.runner.report(call.operation.name, error)) from None
+
+    async def close(self) -> None:
+        """End all work and all streams; from now on every call is refused."""
+        self.closed = True
+        await self.runner.close()
+
+    async def send_message(self, call: Call) -> Object:
+        """Give a message to the agent; give its reply, or the task that holds its work."""
+        settings = call.params.get("configuration", {})
+        length = _history_length(settings, "configuration.")
+        job = await self._submit(call, settings)
+        outcome, live = job.outcome, job.live
+        if not outcome.settled:
+            outcome.immediate = settings.get("returnImmediately", False)
+            if not (outcome.immediate and live.task):
+                await outcome.wait()
+        if outcome.message is not None:
+            return {"message": outcome.message}
+        assert live.task is not None
+        return {"task": snapshot(live.task, length)}
+
+    async def send_streaming_message(
+        self, call: Call, write: Callable[[Object], bytes]
+    ) -> Subscription:
+        """Give a message to the agent, and stream what comes of it."""
+        settings = call.params.get("configuration", {})
+        subscription = Subscription(_history_length(settings, "configuration."), write)
+        await self._submit(call, settings, subscription)
+        return subscription
+
+    async def get_task(self, call: Call) -> Object:
+        """Give a task as it is now."""
+        length = _history_length(call.params)
+        live = await self.runner.open(_owner_of(call), call.params["id"])
+        assert live.task is not None
+        return snapshot(live.task, length)
+
+    async def list_tasks(self, call: Call) -> Object:
+        """Give a page of the caller's tasks."""
+        params = call.params
+        _history_length(params)
+        if not 1 <= params.get("pageSize", PAGE_SIZE) <= PAGE_SIZE_MAX:
+            raise invalid_params([("pageSize", f"must be 1 to {PAGE_SIZE_MAX}")])
+        return await self.store.list(_owner_of(call), params)
+
+    async def cancel_task(self, call: Call) -> Object:
+        """Stop the work on a task; an ended one cannot be canceled, unless it is (AMB-3)."""
+        live = await self.runner.open(_owner_of(call), call.params["id"])
+        if live.state not in TERMINAL_STATES:
+            await self.runner.stop(live, CANCELED)
+        if live.state != CANCELED:
+            raise TaskNotCancelableError(f"The task has ended as {live.state}")
+        assert live.task is not None
+        return snapshot(live.task)
+
+    async def subscribe_to_task(self, call: Call, write: Callable[[Object], bytes]) -> Subscription:
+        """Stream a task from its present state on."""
+        live = await self.runner.open(_owner_of(call), call.params["id"])
+        if live.state in TERMINAL_STATES:
+            raise UnsupportedOperationError(f"The task has ended as {live.state}")
+        subscription = Subscription(None, write)
+        live.watch(subscription)
+        return subscription
+
+    async def get_extended_card(self, call: Call) -> Object:
+        """There is no other card than the public one."""
+        raise ExtendedAgentCardNotConfiguredError
+
+    async def no_push(self, call: Call) -> Object:
+        """Push notifications do not exist yet."""
+        raise PushNotificationNotSupportedError
+
+    create_push_config = get_push_config = list_push_configs = delete_push_config = no_push
+
+    def _check(self, call: Call) -> None:
+        """Refuse what the card does not declare, or does and the caller does not know.
+
+        Source  A2A section 3.3.4
+        """
+        if self.closed:
+            raise RateLimitedError("The server is stopping", retry_after_s=QUEUE_RETRY_S)
+        capabilities = self.card.get("capabilities", {})
+        needed = call.operation.capability
+        if needed and not capabilities.get(needed):
+            if needed == "pushNotifications":
+                raise PushNotificationNotSupportedError
+            raise UnsupportedOperationError(f"The agent does not declare {needed}")
+        for extension in capabilities.get("extensions", ()):
+            if extension.get("required") and extension.get("uri") not in call.extensions:
+                raise ExtensionSupportRequiredError(f"Required: {extension.get('uri')}")
+
+    async def _submit(
+        self, call: Call, settings: Object, subscription: Subscription | None = None
+    ) -> Job:
+        """Take a message: begin a task with it, or go on with the one that it names."""
+        if "taskPushNotificationConfig" in settings:
+            raise PushNotificationNotSupportedError
+        message = call.params["message"]
+        self._check_types(message)
+        owner, task_id = _owner_of(call), message.get("taskId")
+        if not task_id:
+            self.pace.step(call.caller.owner, time.monotonic())
+            return await self.runner.begin(owner, call, message, subscription)
+        live = await self.runner.open(owner, task_id)
+        context_id = message.get("contextId")
+        if context_id and context_id != live.context_id:
+            raise invalid_params([("message.contextId", "is not the context of the task")])
+        if live.state in TERMINAL_STATES:
+            raise UnsupportedOperationError(f"The task has ended as {live.state}")
+        if live.state not in INTERRUPTED_STATES:
+            raise UnsupportedOperationError("The task is still at work; it takes no message now")
+        self.pace.step(call.caller.owner, time.monotonic())
+        return await self.runner.resume(live, call, message, subscription)
+
+    def _check_types(self, message: Object) -> None:
+        defaults = self.runner.agent.defaults
+        if not defaults.strict:
+            return
+        for at, part in enumerate(message["parts"]):
+            if not any(_fits(_media_type(part), mode) for mode in defaults.input_modes):
+                text = f"message.parts[{at}] is {_media_type(part)}; the agent takes "
+                raise ContentTypeNotSupportedError(text + ", ".join(defaults.input_modes))
+
+
+def _owner_of(call: Call) -> Owner:
+    """Give the key of what a caller has; the tenants that it names are apart."""
+    tenant = call.params.get("tenant")
+    owner: Owner = call.caller.owner
+    return (*owner[:3], tenant) if tenant else owner
+
+
+def _history_length(params: Object, where: str = "") -> int | None:
+    length: int | None = params.get("historyLength")
+    if length is not None and length < 0:
+        raise invalid_params([(where + "historyLength", "must not be negative")])
+    return length
+
+
+def _media_type(part: Object) -> str:
+    """Give a part's media type, or what it is when nothing is said."""
+    if part.get("mediaType"):
+        return str(part["mediaType"]).partition(";")[0].strip().lower()
+    kind = "text/plain" if "text" in part else JSON_TYPE if "data" in part else ""
+    return kind or "application/octet-stream"
+
+
+def _fits(media_type: str, mode: str) -> bool:
+    """Compare with a mode such as text/plain, text/* or */*."""
+    mode = mode.lower()
+    return mode in (media_type, "*/*") or (mode.endswith("/*") and media_type.startswith(mode[:-1]))
+
+
+def _log_to_stderr(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 # ============================================================================
