@@ -1545,7 +1545,7 @@ class Http1Reader:
 
         Raises   HttpError, PeerError: not HTTP or past a limit; nothing more is read then
         """
-        if self._state is SIZED and len(data) < self._left and data and not self._buffer:
+        if self._state is SIZED and 0 < len(data) < self._left:
             self._left -= len(data)
             return [] if self._discard else [Data(data)]  # large bodies are not copied
         if self._state is OVER:

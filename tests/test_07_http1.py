@@ -160,6 +160,10 @@ class LimitTest(unittest.TestCase):
         self.refused(431, start + b"x" * (room + 1) + b"\r\n\r\n")
         self.refused(431, start + b"x" * 2 * a2a.HEADER_BYTES)
 
+    def test_the_malformed_line_is_counted_out(self):
+        with self.assertRaisesRegex(a2a.HttpError, "line 3 is"):
+            a2a.Http1Server().receive(b"GET / HTTP/1.1\r\nHost: a\r\nX: y\r\nZ\r\n\r\n")
+
     def test_a_hundred_header_lines_pass_and_one_more_is_431(self):
         lines = b"X: y\r\n" * (a2a.HEADER_COUNT - 1)
         start = b"GET / HTTP/1.1\r\nHost: a\r\n"
@@ -291,18 +295,21 @@ class ServerWritesTest(unittest.TestCase):
         self.assertEqual(2, len(machine.receive(GET)))
 
     def test_204_and_304_have_no_body(self):
-        _, fields, body = fields_of(self.machine().respond(204, [], b""))
+        _, fields, body = fields_of(self.machine().respond(204, [], b"x"))
         self.assertEqual(({}, b""), (fields, body))
         _, fields, body = fields_of(self.machine().respond(304, [("etag", '"1"')], b"x"))
         self.assertEqual(({"etag": '"1"'}, b""), (fields, body))
         machine = self.machine()
         self.assertEqual(b"HTTP/1.1 204 No Content\r\n\r\n", machine.start(204, []))
         self.assertEqual(b"", machine.data(b"x") + machine.end())
+        machine = self.machine()
+        self.assertEqual(b"HTTP/1.1 304 Not Modified\r\n\r\n", machine.start(304, []))
+        self.assertEqual(b"", machine.data(b"x") + machine.end())
 
     def test_a_header_cannot_smuggle_another(self):
         bad = ["a\r\nSet-Cookie: x=1", "a\nb", "a\rb", "a\0b", "\x1b[31m", "\u20ac", "\x7f"]
         for value in bad:
-            with self.subTest(value), self.assertRaises(a2a.UsageError):
+            with self.subTest(value), self.assertRaisesRegex(a2a.UsageError, "'y'"):
                 self.machine().respond(200, [("x", "fine"), ("y", value)])
         for name in ("a b", "", "a\r\nb", "a: b\r\nc", "\xe9"):
             with self.subTest(name), self.assertRaises(a2a.UsageError):
@@ -398,6 +405,15 @@ class ConnectionTest(unittest.TestCase):
             self.assertFalse(machine.keep_alive)
             self.assertEqual([], machine.receive(b"0\r\n\r\n" + GET))
 
+    def test_a_wish_to_close_outlives_an_early_answer(self):
+        machine = a2a.Http1Server()
+        machine.receive(POST.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        self.assertIn(b"connection: close", machine.respond(401, []))
+        machine = a2a.Http1Server()
+        machine.receive(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n") + GET)
+        machine.receive_eof()
+        self.assertFalse(machine.keep_alive)
+
     def test_an_answer_started_before_the_body_ends(self):
         machine = a2a.Http1Server()
         machine.receive(POST)
@@ -492,6 +508,18 @@ class ClientTest(unittest.TestCase):
         raw = a2a.Http1Client().request("POST", "/x?y", [("host", "a"), ("x", "y")], b"{}")
         expected = b"POST /x?y HTTP/1.1\r\nhost: a\r\nx: y\r\naccept-encoding: identity\r\n"
         self.assertEqual(expected + b"content-length: 2\r\n\r\n{}", raw)
+
+    def test_a_body_has_its_length_whatever_the_method(self):
+        raw = a2a.Http1Client().request("GET", "/", [("host", "a")], b"abc")
+        self.assertTrue(raw.endswith(b"content-length: 3\r\n\r\nabc"))
+
+    def test_a_connection_is_not_reusable_while_an_answer_is_owed(self):
+        machine = self.client()
+        self.assertFalse(machine.reusable)
+        machine.receive(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n")
+        self.assertFalse(machine.reusable)
+        machine.receive(b"x")
+        self.assertTrue(machine.reusable)
 
     def test_content_length_is_written_where_a_body_is_usual(self):
         for method, written in (("POST", True), ("PUT", True), ("GET", False), ("DELETE", False)):

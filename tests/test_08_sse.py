@@ -140,8 +140,9 @@ class ReaderTest(unittest.TestCase):
     def test_the_limit_is_for_one_event_not_for_the_stream(self):
         self.assertEqual(["x" * 90] * 50, read(b"data: " + b"x" * 90 + b"\n\n", limit=100) * 50)
         self.assertEqual(50, len(read(*[b"data: " + b"x" * 90 + b"\n\n"] * 50, limit=100)))
+        self.assertEqual(1, len(read(b"data: " + b"x" * 99 + b"\n\n", limit=100)))
         with self.assertRaises(a2a.SseError):
-            read(b"data: " + b"x" * 101 + b"\n\n", limit=100)
+            read(b"data: " + b"x" * 100 + b"\n\n", limit=100)
         self.assertEqual(1, len(read(b"data: " + b"x" * 101 + b"\n\n", limit=0)), "0 is none")
 
     def test_keep_alives_inside_an_event_do_not_count(self):
