@@ -8643,7 +8643,7 @@ def start_task(coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     """Start a task, with its first step at once where Python can do that (3.12)."""
     loop = asyncio.get_running_loop()
     if sys.version_info >= (3, 12):
-        return asyncio.Task(coroutine, loop=loop, eager_start=True)
+        return asyncio.Task(coroutine, loop=loop, eager_start=True)  # novm: guarded
     return loop.create_task(coroutine)
 
 
