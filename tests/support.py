@@ -20,6 +20,7 @@ import pathlib
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -526,6 +527,13 @@ def certificates():
         _certificate(folder.name, "client", "ca")
         _certificate(folder.name, "rogue", "rogue-ca")
     return pathlib.Path(_CERTIFICATES[0].name)
+
+
+def ssl_context(certificate):
+    """Give the TLS settings of a server with that certificate and key."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
 
 
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
