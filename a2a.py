@@ -5468,6 +5468,13 @@ class Sniffing(Lane):
             self.wire.lane = lane
             lane.receive(self._seen)
 
+    def expire(self) -> None:
+        """Not even that much has come."""
+        if self._seen:
+            self.wire.refuse(Http1Server(), HttpError(408, "The request did not come in time"))
+        else:
+            self.wire.close()
+
 
 class Http1Lane(Lane):
     """HTTP/1.1 on a server's connection: one exchange at a time, in the order of the requests."""
@@ -5483,13 +5490,12 @@ class Http1Lane(Lane):
     # For the wire; Lane says what each is.
 
     def receive(self, data: bytes) -> None:
-        """Take bytes: they go to the machine unless it has to wait for an answer."""
-        if self.exchange is None or not self.exchange.complete:
+        """Take bytes: they go to the machine unless it has to wait for an answer or its reader."""
+        if self._idle() or (self.exchange is not None and not self.exchange.complete):
             self._pump(data)
-            return
-        self._held += data
-        if len(self._held) > HELD_BYTES:
-            self.wire.transport.pause_reading()
+        else:
+            self._held += data
+            self._hold_back()
 
     def eof(self) -> bool:
         """The peer sends no more; say whether it may still wait for an answer."""
@@ -5524,7 +5530,7 @@ class Http1Lane(Lane):
         if self._idle():
             held, self._held = self._held, b""
             self.wire.transport.resume_reading()
-            self._pump(held)
+            self._pump(held)  # which may have to hold back at once
 
     def lose(self) -> None:
         """The connection is gone."""
@@ -5601,7 +5607,13 @@ class Http1Lane(Lane):
             if not self.machine.buffered_bytes or not self._idle():
                 return
             data = b""
+        self._hold_back()
         asyncio.get_running_loop().call_soon(self.next)
+
+    def _hold_back(self) -> None:
+        """Read no more while so much waits for the answers before it; next() goes on."""
+        if len(self._held) + self.machine.buffered_bytes > HELD_BYTES:
+            self.wire.transport.pause_reading()
 
     def _feed(self, data: bytes) -> Exchange | None:
         """Give bytes to the machine, its events to the exchange; give one that began."""
