@@ -146,8 +146,10 @@ __all__ = [
     "Client",
     "Fault",
     "PeerError",
+    "Server",
     "TransportError",
     "UsageError",
+    "serve",
     "text_of",
 ]
 
@@ -197,6 +199,8 @@ ACCEPT_BACKLOG = 128  # connections that the kernel holds while others are accep
 SURPLUS_CONNECTIONS = 64  # beyond it that are told so; more are cut without a word
 SPARE_DESCRIPTORS = 64  # files that are no connections: children's pipes, logs, a database
 SSE_COMMENT_S = 15.0  # a comment this often keeps proxies from cutting a silent stream
+CARD_MAX_AGE_S = 60  # how long a client may go on with a card before it asks again
+REMEMBERED = 256  # spellings of a header that were checked and found good
 CONNECT_TIMEOUT_S = 10.0  # the client's; a host that does not answer by then will not
 ADDRESS_TIMEOUT_S = 2.0  # for one address of a host while it has others
 IDLE_TIMEOUT_S = 120.0  # the client's; silence on a stream before it asks by itself
@@ -5451,6 +5455,10 @@ class Lane:
     def lose(self) -> None:
         """The connection is gone."""
 
+    def cut(self, exchange: Exchange) -> None:
+        """End an answer so that the peer sees it is not complete."""
+        self.wire.abort()
+
 
 class Sniffing(Lane):
     """The first bytes of a connection tell HTTP/1.1 from HTTP/2: up to the first that differs."""
@@ -5574,10 +5582,6 @@ class Http1Lane(Lane):
     def hold_body(self, exchange: Exchange) -> None:
         """Nobody wants the body yet and enough of it is here."""
         self.wire.transport.pause_reading()
-
-    def cut(self, exchange: Exchange) -> None:
-        """End an answer so that the peer sees it is not complete."""
-        self.wire.abort()
 
     def over(self, exchange: Exchange) -> None:
         """Make ready for the next request, or close."""
@@ -6090,19 +6094,41 @@ def listening_socket(host: str, port: int) -> socket.socket:
     return bound
 
 
-def url_host(host: str) -> str:
-    """Write an address as URLs and Host headers have it: IPv6 in brackets."""
-    return f"[{host}]" if ":" in host else host
-
-
 def _cannot_listen(host: str, port: int, error: OSError) -> UsageError:
-    where = f"{url_host(host)}:{port}"
+    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     if error.errno in (errno.EADDRINUSE, 10048):
         hint = "another server runs there: end it, or pick another port (0 picks a free one)"
         return UsageError(f"{where} is taken", hint=hint)
     if error.errno in (errno.EACCES, 10013):
         return UsageError(f"{where} is not allowed", hint="ports below 1024 need privileges")
     return UsageError(f"Cannot listen on {where}: {os.strerror(error.errno or 0)}")
+
+
+def packed_address(text: str) -> bytes:
+    """Give the bytes of an IP address, 4 for IPv4 however it is wrapped, or b"" for a name."""
+    family = socket.AF_INET6 if ":" in text else socket.AF_INET
+    try:
+        packed = socket.inet_pton(family, text)
+    except (OSError, ValueError):
+        return b""
+    return packed[12:] if packed[:12] == bytes(10) + b"\xff\xff" else packed
+
+
+# What a terminal obeys or a reader is fooled by: control characters, separators, changes of the
+# writing direction, halves of characters.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+def log(text: str, error: BaseException | None = None) -> None:
+    """Write to stderr what happened, an error with where it came from; no peer writes our log."""
+    lines = [text]
+    if error is not None:
+        import traceback
+
+        trace = traceback.format_exception(type(error), error, error.__traceback__)
+        lines += "".join(trace).split("\n")
+    safe = (_UNSAFE.sub(lambda found: ascii(found[0])[1:-1], line) for line in lines if line)
+    print(*safe, sep="\n    ", file=sys.stderr, flush=True)
 
 
 def outgoing_address(family: int) -> str:
@@ -9052,6 +9078,486 @@ def _fits(media_type: str, mode: str) -> bool:
 
 def _log_to_stderr(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+# --- the edge: what stands between the wire and the service
+
+
+class ServerOptions(NamedTuple):
+    """What a server may be told; the command line's `serve` has the same names.
+
+    host, port   where to listen; port 0 picks a free one
+    public_url   under which the world reaches it, behind a proxy; a path is accepted kept or not
+    name, description, skills    for the card; a skill is an AgentSkill or a text, its name
+    card         a partial AgentCard, or the path of one, laid over the built one
+    transports   which bindings are listed and served, in that order
+    allow_hosts  further names that a Host header may have
+    max_concurrent_tasks, queue, tasks_a_minute    as Service has them
+    max_connections, keep_tasks, max_request_bytes    and for all of these 0 means no limit
+    lenient_version  take a request without A2A-Version for 1.0
+    ready        called with the Server once it listens
+    """
+
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    public_url: str = ""
+    name: str = ""
+    description: str = ""
+    skills: Sequence[Object | str] = ()
+    card: Object | str = ""
+    transports: Sequence[str] = ("JSONRPC", "HTTP+JSON")
+    allow_hosts: Sequence[str] = ()
+    max_concurrent_tasks: int | None = None
+    queue: int = TURN_QUEUE
+    tasks_a_minute: int | None = None
+    max_connections: int = CONNECTIONS
+    keep_tasks: int = KEEP_TASKS
+    max_request_bytes: int = BODY_BYTES
+    lenient_version: bool = False
+    ready: Callable[[Any], None] | None = None
+
+
+def build_card(options: ServerOptions, url: str, agent: Agent) -> Object:
+    """Make the agent's card.
+
+    url          where it is reached: never taken from a request
+    agent        its defaults fill what the options leave open
+    Raises       UsageError: the card given by the user breaks the specification
+    Source       A2A section 4.4.1; section 8.4.1: nothing empty, unknown or default in it
+    """
+    name = options.name or _name_of(agent)
+    skills = [_skill(skill) for skill in options.skills] or [_skill(name)]
+    card = {
+        "name": name,
+        "description": options.description or _description_of(agent),
+        "supportedInterfaces": [
+            {"url": url, "protocolBinding": binding, "protocolVersion": PROTOCOL_VERSION}
+            for binding in options.transports
+        ],
+        "version": VERSION,
+        "capabilities": {"streaming": True, "pushNotifications": False},
+        "defaultInputModes": list(agent.defaults.input_modes),
+        "defaultOutputModes": list(agent.defaults.output_modes),
+        "skills": skills,
+    }
+    card = lay_over(card, _read_card(options.card))
+    wrong = violations("AgentCard", card)
+    if wrong:
+        lines = "; ".join(f"{path}: {text}" for path, text in wrong)
+        raise UsageError(f"The card breaks the specification: {lines}")
+    if card["capabilities"].get("pushNotifications"):
+        raise UsageError("The card promises push notifications, which this version does not send")
+    return read_message("AgentCard", card)
+
+
+def _name_of(agent: Agent) -> str:
+    """Give the name of the agent's function, else that of its class."""
+    name = getattr(getattr(agent, "function", None), "__name__", type(agent).__name__)
+    return name.removesuffix("Agent").strip("_") if name.isidentifier() else "Agent"
+
+
+def _description_of(agent: Agent) -> str:
+    """Give the first line of what the function, else the class, says of itself."""
+    text = getattr(agent, "function", agent).__doc__ or "Answers messages"
+    return str(text).strip().partition("\n")[0]
+
+
+def _skill(skill: Object | str) -> Object:
+    if not isinstance(skill, str):
+        return skill
+    slug = re.sub(r"[^a-z0-9]+", "-", skill.lower()).strip("-") or "skill"
+    return {"id": slug, "name": skill, "description": skill, "tags": [slug]}
+
+
+def _read_card(card: Object | str) -> Object:
+    if not card or not isinstance(card, str):
+        return card or {}
+    try:
+        with open(card, "rb") as file:
+            value = read_json(file.read())
+    except OSError as error:
+        raise UsageError(f"The card {card} cannot be read: {error.strerror}") from error
+    except JsonError as error:
+        raise UsageError(f"The card {card} is no JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise UsageError(f"The card {card} is no JSON object")
+    return value
+
+
+def lay_over(below: Json, above: Json) -> Json:
+    """Lay one JSON value over another: objects are merged, anything else is replaced."""
+    if not (isinstance(below, dict) and isinstance(above, dict)):
+        return above
+    return {**below, **{key: lay_over(below.get(key), value) for key, value in above.items()}}
+
+
+_ENTITY_TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')  # RFC 9110 section 8.8.3
+_HTTP_DATE = re.compile(r"\w{3}, (\d\d) (\w{3}) (\d{4}) (\d\d):(\d\d):(\d\d) GMT", re.ASCII)
+
+
+class CardPage:
+    """The card as it goes out, with what caches ask for (A2A section 8.6, RFC 9110 section 13)."""
+
+    def __init__(self, card: Object, modified: float) -> None:
+        self.body = write_json(card)
+        self._etag = f'"{hashlib.sha256(self.body).hexdigest()[:32]}"'
+        self._modified = http_date(modified)
+        self._headers = [
+            ("cache-control", f"public, max-age={CARD_MAX_AGE_S}"),
+            ("etag", self._etag),
+            ("last-modified", self._modified),
+        ]
+
+    def answer(self, headers: Mapping[str, str]) -> tuple[int, list[tuple[str, str]], bytes]:
+        """Give status, headers and body for a GET or HEAD."""
+        if self._is_known(headers):
+            return 304, self._headers, b""
+        return 200, [("content-type", JSON_TYPE), *self._headers], self.body
+
+    def _is_known(self, headers: Mapping[str, str]) -> bool:
+        tags = headers.get("if-none-match")
+        if tags is not None:  # then the date does not count (RFC 9110 section 13.2.2)
+            return tags.strip() == "*" or self._etag in _ENTITY_TAG.findall(tags)
+        since = _http_date_key(headers.get("if-modified-since", ""))
+        return bool(since) and _http_date_key(self._modified) <= since
+
+
+def _http_date_key(text: str) -> tuple[int, ...]:
+    """Give a date's parts from the year down, () for none that HTTP writes today."""
+    parts = _HTTP_DATE.fullmatch(text)
+    if not parts or parts[2] not in MONTHS:
+        return ()
+    day, month, year, *clock = parts.groups()
+    return int(year), MONTHS.index(month), int(day), *map(int, clock)
+
+
+class Gate:
+    """Who may ask at all: no page of another site, no name that was made to point here.
+
+    A browser lets any page send requests to an agent on its machine, and a page whose host name is
+    pointed at this machine (DNS rebinding) read the answers too. The first names its Origin, the
+    second betrays itself by its Host. Nothing else that is served here depends on either.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = {name.lower() for name in names} | {"localhost"}
+
+    def check(self, exchange: Exchange) -> None:
+        """Raise HttpError 403 or 421 for a request that must not be here."""
+        headers = exchange.request.headers
+        host = headers.get("host", "").lower()
+        origin = headers.get("origin")
+        if origin is not None and (not host or origin.lower().partition("://")[2] != host):
+            raise HttpError(403, "Requests from pages of other origins are refused")
+        if headers.get("sec-fetch-site") == "cross-site":
+            raise HttpError(403, "Requests from pages of other sites are refused")
+        if host not in self._names and not self._knows(host, exchange):
+            raise HttpError(421, "No agent is served under this host name")
+
+    def _knows(self, host: str, exchange: Exchange) -> bool:
+        name = re.sub(r":[0-9]*$", "", host).strip("[]").rstrip(".")
+        address = packed_address(name)
+        known = not host or name in self._names
+        known = known or ((":" not in name or address != b"") and is_loopback(name))
+        if known and len(self._names) < REMEMBERED:
+            self._names.add(host)  # as it was written, so that the next time it is one look-up
+        return known or packed_address(exchange.local) == address != b""
+
+
+JSONRPC_PATH = "/a2a/jsonrpc"  # where the two live beside the root, for proxies that split by path
+REST_PATH = "/a2a/rest"
+
+
+def check_media_type(value: str) -> None:
+    """Raise HttpError 415 unless a Content-Type is JSON in UTF-8.
+
+    A form of a web page cannot send these types; a script needs leave (CORS) that is never given.
+    """
+    kind, *parameters = [part.strip().lower() for part in value.split(";")]
+    charsets = [item[8:].strip('"') for item in parameters if item.startswith("charset=")]
+    if kind not in (JSON_TYPE, A2A_TYPE) or charsets not in ([], ["utf-8"]):
+        raise HttpError(415, f"Content-Type must be {JSON_TYPE} or {A2A_TYPE}, in UTF-8")
+
+
+_REFUSALS: dict[int, type[Fault]] = {403: PermissionDeniedError, 413: InvalidParamsError}
+
+
+def as_fault(error: Exception) -> Fault:
+    """Give the Fault that a caller is told of; what it must not know goes to the log."""
+    if isinstance(error, Fault):
+        return error
+    if isinstance(error, HttpError):
+        fault = _REFUSALS.get(error.status, InvalidRequestError)(error.message)
+        fault.http_status = error.status
+        return fault
+    reference = os.urandom(4).hex()
+    log(f"Internal error {reference}", error)
+    return InternalError(f"Internal error; the agent's log knows it as {reference}")
+
+
+class Edge:
+    """Takes an exchange to the card or the service, and always gives it one answer."""
+
+    def __init__(
+        self, service: Service, page: CardPage, gate: Gate, options: ServerOptions
+    ) -> None:
+        self._service, self._page, self._gate = service, page, gate
+        self._served = tuple(options.transports)
+        self._body_limit = options.max_request_bytes or NEVER
+        self._lenient = options.lenient_version
+        self._prefix = urlsplit(options.public_url).path.rstrip("/")
+        self._media_types = {JSON_TYPE, A2A_TYPE}  # spellings that were found good
+
+    async def handle(self, exchange: Exchange) -> None:
+        """Answer one exchange."""
+        path, _, query = exchange.request.target.partition("?")
+        path = self._own_path(path)
+        binding = JSONRPC if path in ("", JSONRPC_PATH) else REST
+        call = None
+        try:
+            self._gate.check(exchange)
+            if path in (CARD_PATH, OLD_CARD_PATH):
+                self._give_card(exchange)
+                return
+            if binding.name not in self._served:
+                raise RouteError
+            call = await self._read_call(exchange, binding, path, query)
+            if call.operation.streams:
+                await self._stream(exchange, call)
+            else:
+                exchange.respond(*binding.result(call, await self._service.call(call)))
+        except Exception as error:
+            self._fail(exchange, binding, call, as_fault(error))
+
+    def _own_path(self, path: str) -> str:
+        """Take off the public path, which a proxy may have kept, and a slash at the end."""
+        if self._prefix and (path + "/").startswith(self._prefix + "/"):
+            path = path[len(self._prefix) :]
+        return path.rstrip("/")
+
+    def _give_card(self, exchange: Exchange) -> None:
+        if exchange.request.method not in ("GET", "HEAD"):
+            raise RouteError(["GET", "HEAD"])
+        exchange.respond(*self._page.answer(exchange.request.headers))
+
+    async def _read_call(self, exchange: Exchange, binding: Any, path: str, query: str) -> Call:
+        """Read the body once the path, the method and the media type are right."""
+        request = exchange.request
+        if binding is REST:
+            path = path[len(REST_PATH) :] if path.startswith(REST_PATH + "/") else path
+            request = self._as_get(request, path)
+            find_route(request.method, path)
+        elif request.method != "POST":
+            raise RouteError(["POST"])
+        body = b""
+        if request.method == "POST" and exchange.has_body:
+            media_type = request.headers.get("content-type", "")
+            if media_type not in self._media_types:
+                check_media_type(media_type)
+                if len(self._media_types) < REMEMBERED:
+                    self._media_types.add(media_type)
+            body = await exchange.read_body(self._body_limit)
+        call: Call = binding.read(request, path, query, body, self._lenient)
+        call.caller = ANONYMOUS
+        return call
+
+    def _as_get(self, request: Request, path: str) -> Request:
+        """Take HEAD for GET, whose body the wire leaves out, but for a stream without end."""
+        if request.method == "HEAD" and not path.endswith(":subscribe"):
+            return request._replace(method="GET")
+        return request
+
+    async def _stream(self, exchange: Exchange, call: Call) -> None:
+        """Write the events of a stream, all that are there at once in one piece."""
+        subscription = await self._service.stream(call)
+        event = call.binding.event
+        try:
+            exchange.heartbeat = SSE_COMMENT
+            exchange.start(200, call.binding.stream_headers)
+            async for batch in subscription:
+                exchange.write(b"".join([event(call, payload) for payload in batch]))
+                await exchange.drain()
+            exchange.end()
+        finally:
+            subscription.close()
+
+    def _fail(self, exchange: Exchange, binding: Any, call: Call | None, fault: Fault) -> None:
+        """Answer with an error, in the midst of a stream as its last event."""
+        if exchange.started:
+            exchange.write(binding.stream_error(call, fault))
+            exchange.end()
+            return
+        status, headers, body = binding.error(call, fault)
+        if isinstance(fault, RouteError) and fault.allow and exchange.request.method == "OPTIONS":
+            status, body = 204, b""  # no CORS header: pages of other origins stay out
+        elif fault.http_status in (413, 415, 421):  # JSON-RPC would say 200
+            status = fault.http_status
+        exchange.respond(status, headers, body)
+
+
+class Server:
+    """An agent that answers JSON-RPC and REST on one port.
+
+    agent        what load_agent takes: a function, "echo", "FILE.py:FUNCTION", "exec:COMMAND"
+    options      those of ServerOptions
+    url, port    where it answers, once it does
+
+    Server(agent).run() serves until a signal comes; start() and stop(), or a with statement, serve
+    in a thread of their own.
+    """
+
+    def __init__(self, agent: Any, **options: Any) -> None:
+        self.options = ServerOptions(**options)
+        check_options(self.options)
+        self.agent = load_agent(agent)
+        self.url = ""
+        self.port = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._over: asyncio.Future[None] | None = None
+        self._thread: threading.Thread | None = None
+
+    def run(self) -> None:
+        """Serve until SIGINT or SIGTERM comes, or stop() is called in another thread."""
+        asyncio.run(self._serve(lambda: None))
+
+    def start(self) -> Server:
+        """Serve in a thread; give the server once it answers.
+
+        Raises       UsageError: it cannot listen there
+        """
+        opened = threading.Event()
+        failures: list[BaseException] = []
+
+        def serve() -> None:
+            try:
+                asyncio.run(self._serve(opened.set))
+            except BaseException as error:
+                failures.append(error)
+            finally:
+                opened.set()
+
+        self._thread = threading.Thread(target=serve, name="a2a server", daemon=True)
+        self._thread.start()
+        opened.wait()
+        if failures:
+            raise failures[0]
+        return self
+
+    def stop(self) -> None:
+        """End it, from any thread: streams closed, children ended, within STOP_GRACE_S."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended by itself
+                self._loop.call_soon_threadsafe(self._end)
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def __enter__(self) -> Server:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _end(self) -> None:
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
+
+    async def _serve(self, opened: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._over = self._loop.create_future()
+        bound = listening_socket(self.options.host, self.options.port)
+        try:
+            service, listener = self._open(bound)
+        except BaseException:
+            bound.close()
+            raise
+        restore = catch_signals(self._loop, self._end)
+        try:
+            opened()
+            if self.options.ready is not None:
+                self.options.ready(self)
+            await self._over
+        finally:
+            listener.stop()
+            await asyncio.wait([asyncio.ensure_future(service.close())], timeout=STOP_GRACE_S / 2)
+            await listener.close(STOP_GRACE_S / 4)
+            restore()
+
+    def _open(self, bound: socket.socket) -> tuple[Service, Listener]:
+        options = self.options
+        host, self.port = bound.getsockname()[:2]
+        self.url = options.public_url.rstrip("/") or base_url(host, self.port)
+        card = build_card(options, self.url, self.agent)
+        service = Service(
+            self.agent,
+            MemoryStore(options.keep_tasks),
+            card,
+            max_concurrent_tasks=options.max_concurrent_tasks,
+            queue=options.queue,
+            tasks_a_minute=options.tasks_a_minute,
+            log=log,
+        )
+        public = read_url(self.url).host
+        gate = Gate((public, options.host, *options.allow_hosts))
+        edge = Edge(service, CardPage(card, time.time()), gate, options)
+        report = functools.partial(log, "A request could not be answered")
+        listener = Listener(edge.handle, report, options.max_connections, options.max_request_bytes)
+        listener.open(bound)
+        return service, listener
+
+
+def check_options(options: ServerOptions) -> None:
+    """Raise UsageError for options that cannot be or must not be."""
+    wrong = [name for name in options.transports if name not in BINDINGS]
+    if wrong or not options.transports:
+        known = ", ".join(BINDINGS)
+        raise UsageError(f"No transport {', '.join(wrong) or 'is left'}", hint=f"There are {known}")
+    if not 0 <= options.port <= 65535:
+        raise UsageError(f"{options.port} is no port")
+    if options.public_url and read_url(options.public_url).query:
+        raise UsageError("The public URL cannot have a query: paths are added to it")
+    if "%" in options.host:
+        raise UsageError(f"{options.host}: a zone id means nothing in the address of an agent")
+    local = options.host == "localhost" or packed_address(options.host) != b""
+    if not (local and is_loopback(options.host)):
+        raise UsageError(
+            f"{options.host} would let anyone who reaches it use this agent",
+            hint="this version cannot ask for credentials: stay on 127.0.0.1 and let a proxy that "
+            "does (with --public-url) come between",
+        )
+
+
+def base_url(host: str, port: int) -> str:
+    """Give the URL of a socket's address; of a wildcard's, by the address that others see."""
+    if not packed_address(host).strip(b"\0"):
+        host = outgoing_address(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        log(f"The card says that the agent is at {host}; --public-url would say it for certain")
+    return Url("http", host, port).origin
+
+
+def catch_signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> Callable[[], None]:
+    """Stop at SIGINT and SIGTERM instead of breaking off; give what undoes this.
+
+    By signal.signal, which does the same on every system and wakes the loop.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return lambda: None
+    names = ("SIGINT", "SIGTERM", "SIGBREAK")
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    before = {
+        number: signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
+        for number in numbers
+    }
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    return restore
+
+
+def serve(agent: Any, **options: Any) -> None:
+    """Serve an agent until a signal comes; the arguments are those of Server."""
+    Server(agent, **options).run()
 
 
 # ============================================================================
