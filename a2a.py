@@ -5663,6 +5663,7 @@ class Http2Lane(Lane):
         self._ready: deque[Exchange] = deque()  # to be run as soon as the peer reads its answers
         self._waiters: dict[int, list[asyncio.Future[None]]] = {}  # for the window of a stream
         self._busy = False  # in receive, which writes all at its end
+        self._unwritten_bytes = 0  # of bodies, since the last flush
 
     # For the wire; Lane says what each is.
 
@@ -5679,7 +5680,7 @@ class Http2Lane(Lane):
                 pass  # the machine has drawn the consequences
             else:
                 self._tell(event)
-        if self._exchanges:
+        if self.machine.streams:
             self.wire.deadline = NEVER
         self.next()
 
@@ -5700,13 +5701,16 @@ class Http2Lane(Lane):
 
     def sweep(self, clock: float) -> None:
         """Keep silent streams alive, end those that stand still."""
-        stalled = self.machine.stalled(clock)
+        given_up = self.machine.stalled(clock)
         for number, exchange in list(self._exchanges.items()):
-            if number in stalled or (not exchange.complete and clock >= exchange.due):
-                self.machine.reset(number)
-                exchange.lose()
+            if not exchange.complete and clock >= exchange.due:
+                given_up.append(number)
             else:
                 exchange.beat(clock)
+        for number in given_up:  # an answer may still wait for its window when its exchange is over
+            self.machine.reset(number)
+            if number in self._exchanges:
+                self._exchanges[number].lose()
         self._flush()
 
     def expire(self) -> None:
@@ -5747,6 +5751,7 @@ class Http2Lane(Lane):
         """Write a whole answer."""
         headers = [*headers, self.wire.listener.date]
         self.machine.respond(exchange.request.stream, status, headers, body)
+        self._unwritten_bytes += len(body)
         self._flush()
 
     def start(self, exchange: Exchange, status: int, headers: list[tuple[str, str]]) -> None:
@@ -5758,6 +5763,7 @@ class Http2Lane(Lane):
     def write(self, exchange: Exchange, data: bytes) -> None:
         """Write a piece of its body."""
         self.machine.data(exchange.request.stream, data)
+        self._unwritten_bytes += len(data)
         self._flush()
 
     def end(self, exchange: Exchange, trailers: Sequence[tuple[str, str]]) -> None:
@@ -5794,7 +5800,7 @@ class Http2Lane(Lane):
         """Forget an exchange; without any the connection idles."""
         self._exchanges.pop(exchange.request.stream, None)
         self._waiters.pop(exchange.request.stream, None)
-        if self.wire.lane is self and not self._exchanges:
+        if self.wire.lane is self and not self.machine.streams:
             self.wire.deadline = self.wire.listener.clock + KEEP_ALIVE_S
         self._flush()
 
@@ -5806,12 +5812,14 @@ class Http2Lane(Lane):
 
     def _flush(self) -> None:
         """Write what the machine has, unless more is about to come."""
-        if self._busy or self.wire.lane is not self:
+        busy = self._busy and self._unwritten_bytes <= HELD_BYTES
+        if busy or self.wire.lane is not self:
             return
+        self._unwritten_bytes = 0
         output = self.machine.take_output()
         if output:
             self.wire.write(output)
-        if self.machine.closed:
+        if self.machine.closed and not self._busy:
             self.lose()
             self.wire.linger()
 
