@@ -7257,12 +7257,9 @@ class Follow:
             yield from self._poll(POLL_FIRST_S)
 
     def subscribe(self, task_id: str) -> Events:
-        """Begin with a subscription; with the task alone where there is none."""
+        """Begin with a subscription, or with the task where the card has no streaming."""
         if self._link.declares("streaming", self._patience):
-            try:
-                return self._link.stream("SubscribeToTask", {"id": task_id}, self._patience)
-            except (UnsupportedOperationError, MethodNotFoundError) as error:
-                self._link.debug(f"no subscription ({error}): asking for the task")
+            return self._link.stream("SubscribeToTask", {"id": task_id}, self._patience)
         return self.find(task_id)
 
     def find(self, task_id: str) -> Events:
@@ -7365,7 +7362,10 @@ class Client:
         return follow.run(lambda: follow.send(params))
 
     def subscribe(self, task_id: str) -> Events:
-        """Give a task and then its events until it is over."""
+        """Give a task and then its events until it is over.
+
+        Raises  UnsupportedOperationError: it is over already (A2A section 3.1.6); get it instead
+        """
         follow = Follow(self._link, self._patience(), at_rest_too=True)
         return follow.run(lambda: follow.subscribe(task_id))
 

@@ -799,15 +799,17 @@ class SubscribeTest(ClientCase):
         self.assertEqual(["task", "artifactUpdate", "statusUpdate"], kinds)
         self.assertEqual([{"id": "t1"}], agent.called("SubscribeToTask"))
 
-    def test_a_finished_task_is_given_as_it_is(self):
-        """SSE-20: UnsupportedOperation, so GetTask has the last word."""
-        agent = self.agent(
-            {
-                "SubscribeToTask": lambda exchange: exchange.error(-32004, "over"),
-                "GetTask": answer(task()),
-            }
-        )
-        self.assertEqual([{"task": task()}], list(self.client(agent).subscribe("t1")))
+    def test_a_finished_task_is_refused_by_the_agent(self):
+        """SSE-20: UnsupportedOperationError, by name."""
+
+        def refuse(exchange):
+            exchange.error(-32004, "it is over", 400, "UNSUPPORTED_OPERATION")
+
+        agent = self.agent({"SubscribeToTask": refuse, "POST /tasks/t1:subscribe": refuse})
+        for binding in ("JSONRPC", "HTTP+JSON"):
+            client = self.client(agent, transport=[binding])
+            error = self.fails(a2a.UnsupportedOperationError, list, client.subscribe("t1"))
+            self.assertEqual("it is over", str(error))
 
     def test_a_task_that_does_not_exist_is_an_error(self):
         def missing(exchange):
