@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     import signal
     import socket
     import ssl
+    import struct
     import subprocess
     import textwrap
     import threading
@@ -132,6 +133,7 @@ else:
         "signal",
         "socket",
         "ssl",
+        "struct",
         "subprocess",
         "textwrap",
         "threading",
@@ -236,7 +238,8 @@ GRPC_DETAILS_BYTES = 4 * 1024  # of an error; larger ones are left out
 
 # JSON. Depth 64 is far beyond real messages and far below Python's recursion limit.
 JSON_DEPTH = 64
-JSON_CONTAINERS = 250_000  # objects and lists in one text; each costs 64 to 232 bytes of memory
+PROTOBUF_DEPTH = 100  # messages in messages; what the official libraries read
+JSON_CONTAINERS = 250_000  # in one text, or messages in one; each costs 64 to 232 bytes
 NUMBER_CHARS = 300  # a double ends at 309 digits; int() of millions would take minutes
 VIOLATIONS = 20  # field errors reported for one request; more help nobody
 
@@ -271,7 +274,8 @@ CANCEL_S = 3.0  # what a cancelled agent gets to clean up, before it counts as e
 #     A2AError
 #       UsageError             the caller of this program is wrong
 #       PeerError              the other side broke a protocol
-#         HttpError  Http2Error  HpackError  GrpcError  SseError  JsonError  CardInvalid
+#         HttpError  Http2Error  HpackError  GrpcError  SseError  JsonError
+#         ProtobufError  CardInvalid
 #       TransportError         unreachable or cut off
 #         Unreachable  CardNotFound  TimeoutExpired
 #       AuthError              credentials missing or refused
@@ -364,6 +368,10 @@ class SseError(PeerError):
 
 class JsonError(PeerError):
     """Bytes that are not JSON (RFC 8259), or JSON past the limits of chapter 1."""
+
+
+class ProtobufError(PeerError):
+    """Bytes that are not protobuf, or more of it than allowed."""
 
 
 class CardInvalid(PeerError):
@@ -956,7 +964,7 @@ def encode_base64(data: bytes) -> str:
 
 
 _TIMESTAMP = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt]([01]\d|2[0-3]):([0-5]\d):([0-5]\d|60)(?:\.(\d{1,9}))?"
+    r"(\d{4}-\d\d-\d\d)[Tt]([01]\d|2[0-3]):([0-5]\d):([0-5]\d|60)(?:\.(\d{1,9}))?"
     r"(?:[Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))",
     re.ASCII,
 )  # RFC 3339 section 5.6
@@ -967,14 +975,20 @@ _CANONICAL = re.compile(  # the usual form and day, so that nothing is to be don
 FIRST_SECOND, LAST_SECOND = -62135596800, 253402300799  # the years 0001 to 9999
 
 
-def _days_from_date(year: int, month: int, day: int) -> int:
+@functools.lru_cache(maxsize=64)
+def _days_from_date(date: str) -> int:
     """Count the days from 1970-01-01; a year that starts in March has its odd day last."""
-    year -= month < 3
+    full_year, month, day = int(date[:4]), int(date[5:7]), int(date[8:])
+    year = full_year - (month < 3)
     leap_days = year // 4 - year // 100 + year // 400
-    return 365 * year + leap_days + (153 * ((month + 9) % 12) + 2) // 5 + day - 719469
+    days = 365 * year + leap_days + (153 * ((month + 9) % 12) + 2) // 5 + day - 719469
+    if _date_from_days(days) != date:
+        raise ValueError("no such day")
+    return days
 
 
-def _date_from_days(days: int) -> tuple[int, int, int]:
+@functools.lru_cache(maxsize=64)
+def _date_from_days(days: int) -> str:
     days += 719468
     year = (10000 * days + 14780) // 3652425
     rest = days - (365 * year + year // 4 - year // 100 + year // 400)
@@ -982,7 +996,8 @@ def _date_from_days(days: int) -> tuple[int, int, int]:
         year -= 1
         rest = days - (365 * year + year // 4 - year // 100 + year // 400)
     month = (100 * rest + 52) // 3060
-    return year + (month + 2) // 12, (month + 2) % 12 + 1, rest - (306 * month + 5) // 10 + 1
+    year, day = year + (month + 2) // 12, rest - (306 * month + 5) // 10 + 1
+    return f"{year:04}-{(month + 2) % 12 + 1:02}-{day:02}"
 
 
 def split_timestamp(text: str) -> tuple[int, int]:
@@ -993,27 +1008,24 @@ def split_timestamp(text: str) -> tuple[int, int]:
     match = _TIMESTAMP.fullmatch(text)
     if not match:
         raise ValueError("not a timestamp")
-    year, month, day, hour, minute, second = map(int, match.groups()[:6])
-    fraction, sign, offset_hours, offset_minutes = match.groups()[6:]
-    days = _days_from_date(year, month, day)
-    seconds = days * 86400 + hour * 3600 + minute * 60 + second
+    date, hour, minute, second, fraction, sign, offset_hours, offset_minutes = match.groups()
+    seconds = _days_from_date(date) * 86400 + int(hour) * 3600 + int(minute) * 60 + int(second)
     if sign:
         offset = int(offset_hours) * 3600 + int(offset_minutes) * 60
         seconds += offset if sign == "-" else -offset
-    if _date_from_days(days) != (year, month, day) or not FIRST_SECOND <= seconds <= LAST_SECOND:
-        raise ValueError("not a timestamp")
-    return seconds, int((fraction or "").ljust(9, "0"))
+    if not FIRST_SECOND <= seconds <= LAST_SECOND:
+        raise ValueError("not a timestamp of the years 1 to 9999")
+    return seconds, int(fraction.ljust(9, "0")) if fraction else 0
 
 
 def join_timestamp(seconds: int, nanos: int) -> str:
     """Write a timestamp in UTC with milliseconds, or with 6 or 9 digits where it is finer."""
     days, rest = divmod(seconds, 86400)
-    year, month, day = _date_from_days(days)
-    fraction = f"{nanos:09}"
-    while len(fraction) > 3 and fraction.endswith("000"):
-        fraction = fraction[:-3]
     hour, minute, second = rest // 3600, rest // 60 % 60, rest % 60
-    return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction}Z"
+    fraction = f"{nanos // 10**6:03}" if nanos % 10**6 == 0 else f"{nanos:09}"
+    if len(fraction) > 3 and fraction.endswith("000"):
+        fraction = fraction[:-3]
+    return f"{_date_from_days(days)}T{hour:02}:{minute:02}:{second:02}.{fraction}Z"
 
 
 def read_timestamp(text: str) -> str:
@@ -1361,7 +1373,507 @@ def read_query(name: str, query: str) -> Object:
 # ============================================================================
 # 5  Protobuf codec
 # ============================================================================
-# (to come)
+# The same canonical messages as protobuf bytes, by SCHEMA alone. The well-known types are messages
+# like all others; beside them stands how their JSON is put into such a message and taken out.
+# Rule: what one message of the wire may cost is bounded by its size, PROTOBUF_DEPTH and
+# JSON_CONTAINERS; fields are written in the order of their numbers and maps in that of their keys.
+
+WELL_KNOWN = _parse_schema("""
+Struct  1 fields Value{}
+Value  1 nullValue NullValue|  2 numberValue double|  3 stringValue string|  4 boolValue bool| \
+  5 structValue Struct|  6 listValue ListValue|
+ListValue  1 values Value*
+Timestamp  1 seconds int64  2 nanos int32
+""")
+NUMBERED = {**ENUMS, "NullValue": ("NULL_VALUE",)}
+VARINT, I64, LEN, SGROUP, EGROUP, I32 = range(6)  # wire types
+_WIRE_TYPES = {"int32": VARINT, "int64": VARINT, "bool": VARINT, "double": I64}
+_VARINT_BYTES = [bytes((number,)) for number in range(128)]
+
+if TYPE_CHECKING:
+    Put = Callable[[Any, list[bytes]], int]
+    Take = Callable[[bytes, int, int, int, list[int], Any], Any]
+    Set = Callable[[Object, bytes, int, int, int, list[int]], None]
+
+
+def _wrap_value(value: Json) -> Object:
+    if value is None:
+        return {"nullValue": "NULL_VALUE"}
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, str):
+        return {"stringValue": value}
+    if isinstance(value, (int, float)):
+        return {"numberValue": value}
+    return {"structValue": value} if isinstance(value, dict) else {"listValue": value}
+
+
+def _unwrap_value(message: Object) -> Json:
+    for kind, value in message.items():
+        if kind != "nullValue":
+            return value
+    return None
+
+
+def _wrap_timestamp(text: str) -> Object:
+    seconds, nanos = split_timestamp(text)
+    return {"seconds": seconds, "nanos": nanos}
+
+
+def _unwrap_timestamp(message: Object) -> str:
+    seconds, nanos = message.get("seconds", 0), message.get("nanos", 0)
+    if not FIRST_SECOND <= seconds <= LAST_SECOND or not 0 <= nanos < 10**9:
+        raise ProtobufError("Not valid protobuf here: a timestamp outside the years 1 to 9999")
+    return join_timestamp(seconds, nanos)
+
+
+_WRAP: dict[str, Callable[[Any], Object]] = {
+    "Struct": lambda value: {"fields": value},
+    "ListValue": lambda value: {"values": value},
+    "Value": _wrap_value,
+    "Timestamp": _wrap_timestamp,
+}
+_UNWRAP: dict[str, Callable[[Object], Any]] = {
+    "Struct": lambda message: message.get("fields", {}),
+    "ListValue": lambda message: message.get("values", []),
+    "Value": _unwrap_value,
+    "Timestamp": _unwrap_timestamp,
+}
+
+
+def _fields_of(kind: str) -> tuple[Field, ...]:
+    """Give the fields of a message, of a well-known type, or of a map's entry ("{kind}")."""
+    if kind.startswith("{"):
+        key = Field(1, "key", "string", False, True, False, False, False)
+        return key, Field(2, "value", kind[1:-1], False, True, False, False, False)
+    return MESSAGES.get(kind) or WELL_KNOWN.get(kind, ())
+
+
+def _is_message(kind: str) -> bool:
+    return kind in MESSAGES or kind in WELL_KNOWN
+
+
+def _wire_type(kind: str) -> int:
+    return VARINT if kind in NUMBERED else _WIRE_TYPES.get(kind, LEN)
+
+
+def _keeps_empty(field: Field) -> bool:
+    """Tell whether a single field that is empty is set all the same."""
+    return field.presence or field.oneof or _is_message(field.kind)
+
+
+def write_varint(value: int) -> bytes:
+    """Write a varint; a negative number takes ten bytes."""
+    value &= 2**64 - 1
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Read an unsigned varint; give (value, index after it).
+
+    Raises  ProtobufError: more than ten bytes; IndexError: data ends early
+    """
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value & (2**64 - 1), at
+        shift += 7
+        if shift >= 70:
+            raise ProtobufError("Not valid protobuf: a number of more than ten bytes")
+
+
+def _head(tag: bytes, size: int) -> bytes:
+    return tag + (_VARINT_BYTES[size] if size < 128 else write_varint(size))
+
+
+def _text_bytes(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which protobuf has no form for
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def _sized_writer(tag: bytes, encode: Callable[[Any], bytes]) -> Put:
+    def put(item: Any, out: list[bytes]) -> int:
+        data = encode(item)
+        head = _head(tag, len(data))
+        out += (head, data)
+        return len(head) + len(data)
+
+    return put
+
+
+def _number_writer(tag: bytes, encode: Callable[[Any], bytes]) -> Put:
+    def put(item: Any, out: list[bytes]) -> int:
+        data = tag + encode(item)
+        out.append(data)
+        return len(data)
+
+    return put
+
+
+def _message_writer(tag: bytes, kind: str) -> Put:
+    write, wrap = _encoder(kind).write, _WRAP.get(kind)
+
+    def put(item: Any, out: list[bytes]) -> int:
+        at = len(out)
+        out.append(b"")  # the head's place, until the size is known: nothing is copied twice
+        size = write(item if wrap is None else wrap(item), out)
+        out[at] = head = _head(tag, size)
+        return len(head) + size
+
+    return put
+
+
+def _list_writer(put_item: Put) -> Put:
+    def put(items: Any, out: list[bytes]) -> int:
+        size = 0
+        for item in items:
+            size += put_item(item, out)
+        return size
+
+    return put
+
+
+def _map_order(key: str) -> bytes:
+    """Order a map's keys by their bytes, "ab" behind "abc": as the official Python library does."""
+    return _text_bytes(key) + b"\xff"
+
+
+def _map_writer(put_entry: Put) -> Put:
+    def put(items: Any, out: list[bytes]) -> int:
+        size = 0
+        for key in sorted(items, key=_map_order):
+            size += put_entry({"key": key, "value": items[key]}, out)
+        return size
+
+    return put
+
+
+def _enum_writer(tag: bytes, kind: str) -> Put:
+    numbers = {name: number for number, name in enumerate(NUMBERED[kind])}
+    unset = 0 if kind in ENUMS else None  # NULL_VALUE is 0 too, and says something
+
+    def put(item: Any, out: list[bytes]) -> int:
+        number = item if isinstance(item, int) else numbers.get(item, 0)  # 0: of a newer version
+        if number == unset:
+            return 0
+        data = tag + write_varint(number)
+        out.append(data)
+        return len(data)
+
+    return put
+
+
+def _double_bytes(value: float) -> bytes:
+    if float(value) - float(value) != 0:
+        raise ValueError("a number that JSON has no form for")
+    return struct.pack("<d", float(value))
+
+
+def _item_writer(number: int, kind: str) -> Put:
+    """Give what writes one item of a kind with its tag."""
+    wire = _wire_type(kind)
+    tag = write_varint(number << 3 | wire)
+    if kind in NUMBERED:
+        return _enum_writer(tag, kind)
+    if wire == VARINT:
+        return _number_writer(tag, write_varint)
+    if wire == I64:
+        return _number_writer(tag, _double_bytes)
+    if kind in ("string", "bytes"):
+        return _sized_writer(tag, _text_bytes if kind == "string" else decode_base64)
+    return _message_writer(tag, kind)
+
+
+class _Encoder:
+    """Writes one message: a row for each field, in the order of the numbers."""
+
+    __slots__ = ("rows",)
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, bool, bool, Put]] = []
+
+    def fill(self, kind: str) -> None:
+        for field in sorted(_fields_of(kind)):
+            put = _item_writer(field.number, f"{{{field.kind}}}" if field.mapped else field.kind)
+            if field.mapped or field.repeated:
+                put = _map_writer(put) if field.mapped else _list_writer(put)
+            keep = _keeps_empty(field) and not (field.repeated or field.mapped)
+            self.rows.append((field.name, keep, field.kind == "Value", put))
+
+    def write(self, message: Object, out: list[bytes]) -> int:
+        """Append the message's bytes to out; give how many they are."""
+        size = 0
+        for name, keep, nullable, put in self.rows:
+            item = message.get(name)
+            if item or (keep and (item is not None or (nullable and name in message))):
+                size += put(item, out)
+        return size
+
+
+_ENCODERS: dict[str, _Encoder] = {}
+
+
+def _encoder(kind: str) -> _Encoder:
+    encoder = _ENCODERS.get(kind)
+    if encoder is None:
+        encoder = _ENCODERS[kind] = _Encoder()
+        encoder.fill(kind)  # once it can be found: a Value may hold a Struct of Values
+    return encoder
+
+
+def write_protobuf(name: str, value: Object) -> bytes:
+    """Write a canonical message, the same bytes for the same value.
+
+    Raises  UsageError: not such a message
+    """
+    out: list[bytes] = []
+    try:
+        _encoder(name).write(value, out)
+    except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        raise UsageError(f"Not a {name}: {error}") from None
+    return b"".join(out)
+
+
+def _take_text(data: bytes, at: int, end: int, depth: int, room: list[int], old: Any) -> str:
+    return data[at:end].decode()
+
+
+def _take_bytes(data: bytes, at: int, end: int, depth: int, room: list[int], old: Any) -> str:
+    return encode_base64(data[at:end])
+
+
+def _message_taker(kind: str) -> Take:
+    read, wrap, unwrap = _decoder(kind).read, _WRAP.get(kind), _UNWRAP.get(kind)
+    if wrap is None or unwrap is None:
+        return read
+
+    def take(data: bytes, at: int, end: int, depth: int, room: list[int], old: Any) -> Any:
+        started = None if old is None else wrap(old)
+        return unwrap(read(data, at, end, depth, room, started))
+
+    return take
+
+
+def _taker(kind: str) -> Take:
+    return {"string": _take_text, "bytes": _take_bytes}.get(kind) or _message_taker(kind)
+
+
+def _text_setter(name: str) -> Set:
+    def put(out: Object, data: bytes, at: int, end: int, depth: int, room: list[int]) -> None:
+        out[name] = data[at:end].decode()
+        if at == end:
+            del out[name]  # an empty text without presence is unset
+
+    return put
+
+
+def _item_setter(name: str, take: Take) -> Set:
+    def put(out: Object, data: bytes, at: int, end: int, depth: int, room: list[int]) -> None:
+        out[name] = take(data, at, end, depth, room, out.get(name))
+
+    return put
+
+
+def _list_setter(name: str, take: Take) -> Set:
+    def put(out: Object, data: bytes, at: int, end: int, depth: int, room: list[int]) -> None:
+        item = take(data, at, end, depth, room, None)
+        if name in out:
+            out[name].append(item)
+        else:
+            out[name] = [item]
+
+    return put
+
+
+def _map_setter(name: str, take_entry: Take, default: Callable[[], Any]) -> Set:
+    def put(out: Object, data: bytes, at: int, end: int, depth: int, room: list[int]) -> None:
+        entry = take_entry(data, at, end, depth, room, None)
+        items = out.setdefault(name, {})
+        items[entry.get("key", "")] = entry["value"] if "value" in entry else default()
+
+    return put
+
+
+def _oneof_setter(put: Set, others: list[str]) -> Set:
+    def put_only(out: Object, data: bytes, at: int, end: int, depth: int, room: list[int]) -> None:
+        for other in others:
+            if other in out:
+                del out[other]  # the last member on the wire is the one that is set
+        put(out, data, at, end, depth, room)
+
+    return put_only
+
+
+def _signed(bits: int) -> Callable[[int], int]:
+    def convert(number: int) -> int:
+        number &= 2**bits - 1
+        return number - 2**bits if number >> (bits - 1) else number
+
+    return convert
+
+
+def _enum_name(names: tuple[str, ...]) -> Callable[[int], Any]:
+    signed = _signed(32)
+
+    def convert(number: int) -> Any:  # 0 is unset; the number of a newer version is kept
+        return (names[number] if number else "") if number < len(names) else signed(number)
+
+    return convert
+
+
+def _double(number: int) -> float:
+    value: float = struct.unpack("<d", number.to_bytes(8, "little"))[0]
+    if value - value != 0:
+        raise ProtobufError("Not valid protobuf here: a number that JSON has no form for")
+    return int(value) if value.is_integer() and -(2**53) < value < 2**53 else value
+
+
+_CONVERT: dict[str, Callable[[int], Any]] = {
+    "int32": _signed(32), "int64": _signed(64), "bool": bool, "double": _double,
+    **{kind: _enum_name(names) for kind, names in NUMBERED.items()},
+}  # fmt: skip
+
+
+def _skip_field(data: bytes, at: int, tag: int, depth: int) -> int:
+    """Give the index after a field that is not known; what stands in a group may nest."""
+    number, wire = tag >> 3, tag & 7
+    if 1 <= number < 2**29 and depth > 0:
+        if wire == VARINT:
+            return read_varint(data, at)[1]
+        if wire in (I64, I32):
+            return at + (8 if wire == I64 else 4)
+        if wire == LEN:
+            size, at = read_varint(data, at)
+            return at + size
+        while wire == SGROUP:
+            tag, at = read_varint(data, at)
+            if tag == number << 3 | EGROUP:
+                return at
+            at = _skip_field(data, at, tag, depth - 1)
+    raise ProtobufError("Not valid protobuf: a field that no encoder writes")
+
+
+_DEFAULTS: dict[str, Callable[[], Any]] = {"string": str, "Value": type(None)}  # of a map's entry
+
+
+class _Decoder:
+    """Reads one message: what sets each field, found by the field's tag."""
+
+    __slots__ = ("numbers", "sized")
+
+    def __init__(self) -> None:
+        self.sized: dict[int, Set] = {}
+        self.numbers: dict[int, tuple[str, bool, list[str], Callable[[int], Any]]] = {}
+
+    def fill(self, kind: str) -> None:
+        fields = _fields_of(kind)
+        oneof = [field.name for field in fields if field.oneof]
+        for field in fields:
+            others = [name for name in oneof if name != field.name] if field.oneof else []
+            tag = field.number << 3 | _wire_type(field.kind)
+            if field.kind in _CONVERT:
+                keep = _keeps_empty(field)
+                self.numbers[tag] = (field.name, keep, others, _CONVERT[field.kind])
+            else:
+                put = self._setter(field)
+                self.sized[tag] = _oneof_setter(put, others) if others else put
+
+    def _setter(self, field: Field) -> Set:
+        if field.mapped:
+            return _map_setter(
+                field.name, _taker(f"{{{field.kind}}}"), _DEFAULTS.get(field.kind, dict)
+            )
+        if field.repeated:
+            return _list_setter(field.name, _taker(field.kind))
+        if field.kind == "string" and not _keeps_empty(field):
+            return _text_setter(field.name)
+        return _item_setter(field.name, _taker(field.kind))
+
+    def read(self, data: bytes, at: int, end: int, depth: int, room: list[int], old: Any) -> Object:
+        """Read data[at:end] into a new dict, or into old when the same field comes again.
+
+        depth  how many messages may still nest; room[0] is how many may still come
+        """
+        room[0] -= 1
+        if depth <= 0 or room[0] < 0:
+            raise ProtobufError("Too much protobuf: too many messages, or nested too deep")
+        out: Object = {} if old is None else old
+        find = self.sized.get
+        while at < end:
+            tag = data[at]
+            at += 1
+            if tag > 127:
+                tag, at = read_varint(data, at - 1)
+            put = find(tag)
+            if put is None:
+                at = self._read_other(data, at, tag, depth, out)
+                continue
+            size = data[at]
+            at += 1
+            if size > 127:
+                size, at = read_varint(data, at - 1)
+            start, at = at, at + size
+            if at <= end:
+                put(out, data, start, at, depth - 1, room)
+        if at != end:
+            raise ProtobufError("Not valid protobuf: it ends inside a field")
+        return out
+
+    def _read_other(self, data: bytes, at: int, tag: int, depth: int, out: Object) -> int:
+        """Read a number, or skip a field that is not known; give the index after it."""
+        row = self.numbers.get(tag)
+        if row is None:
+            return _skip_field(data, at, tag, depth)
+        if tag & 7 == VARINT:
+            number, at = read_varint(data, at)
+        else:
+            number, at = int.from_bytes(data[at : at + 8], "little"), at + 8
+        name, keep, others, convert = row
+        for other in others:
+            out.pop(other, None)
+        item = convert(number)
+        if item or keep:
+            out[name] = item
+        else:
+            out.pop(name, None)
+        return at
+
+
+_DECODERS: dict[str, _Decoder] = {}
+
+
+def _decoder(kind: str) -> _Decoder:
+    decoder = _DECODERS.get(kind)
+    if decoder is None:
+        decoder = _DECODERS[kind] = _Decoder()
+        decoder.fill(kind)  # once it can be found: a Value may hold a Struct of Values
+    return decoder
+
+
+def read_protobuf(name: str, data: bytes) -> Object:
+    """Read a message; fields that are not known are skipped, numbers of unknown enum values kept.
+
+    The dict is canonical, but required fields may be missing: read_message checks or fills them.
+    Raises  ProtobufError: not protobuf, text that is not UTF-8, nested too deep, too many messages
+    """
+    try:
+        return _decoder(name).read(data, 0, len(data), PROTOBUF_DEPTH, [JSON_CONTAINERS], None)
+    except UnicodeDecodeError:
+        raise ProtobufError("Not valid protobuf: a text that is not UTF-8") from None
+    except IndexError:
+        raise ProtobufError("Not valid protobuf: it ends inside a field") from None
+    except RecursionError:
+        raise ProtobufError("Too much protobuf: nested too deep") from None
 
 
 # ============================================================================
