@@ -1916,6 +1916,8 @@ class End(NamedTuple):
     trailers: Mapping[str, str] = {}
 
 
+END = End()  # as most messages of HTTP/1.1 end
+
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 REASONS = {
@@ -2154,7 +2156,7 @@ class Http1Reader:
         return not self._left
 
     def _read_sized(self, events: list[Event]) -> bool:
-        return self._take(events) and self._end(events, End())
+        return self._take(events) and self._end(events, END)
 
     def _read_until_close(self, events: list[Event]) -> bool:
         self._left = self._spend(len(self._buffer))
@@ -2208,7 +2210,7 @@ class Http1Reader:
         text = buffer[:end].decode("latin-1")
         del buffer[: end + 2]
         self._scanned = 0
-        return self._end(events, End(0, read_fields(text)) if text else End())
+        return self._end(events, End(0, read_fields(text)) if text else END)
 
     def _end(self, events: list[Event], end: End) -> bool:
         self._state = MESSAGE_READ
@@ -2322,7 +2324,7 @@ class Http1Server(Http1Reader):
         elif length is not None:
             self._begin_sized(length)
         else:
-            self._end(events, End())
+            self._end(events, END)
 
     def _read_expect(self, value: str) -> None:
         if value.lower() != "100-continue":
@@ -2438,7 +2440,7 @@ class Http1Client(Http1Reader):
         state, silent = self._state, not self._buffer and not self._interim
         self._stop()
         if state is UNTIL_CLOSE:
-            return [End()]
+            return [END]
         if state in (MESSAGE_READ, OVER):
             return []
         if state is HEAD and silent:
@@ -2456,7 +2458,7 @@ class Http1Client(Http1Reader):
         events.append(Response(status, headers))
         tunnel = self._method == "CONNECT" and status < 300
         if self._method == "HEAD" or tunnel or status in (204, 304):
-            self._end(events, End())
+            self._end(events, END)
         else:
             self._begin_body(status, headers)
 
