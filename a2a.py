@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     import binascii
     import bisect
     import contextlib
+    import contextvars
     import difflib
     import errno
     import hashlib
@@ -122,6 +123,7 @@ else:
         "binascii",
         "bisect",
         "contextlib",
+        "contextvars",
         "difflib",
         "errno",
         "hashlib",
@@ -5740,13 +5742,23 @@ class Started:
     Most requests are answered within that step and so cost no task and no turn of the loop.
     """
 
-    __slots__ = ("_awaited", "_coroutine", "_first")
+    __slots__ = ("_awaited", "_coroutine", "_ended", "_first")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, None], awaited: Any) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, None], awaited: Any = None) -> None:
         self._coroutine, self._awaited, self._first = coroutine, awaited, True
+        self._ended: BaseException | None = None
+
+    def begin(self) -> None:
+        """Make the first step here; what comes of it is told when a task asks for it."""
+        try:
+            self._awaited = self._coroutine.send(None)
+        except (Exception, asyncio.CancelledError) as ended:
+            self._ended = ended
 
     def send(self, value: Any) -> Any:
         """Give what the first step awaited, after that go on."""
+        if self._ended is not None:
+            raise self._ended
         if self._first:
             self._first, awaited, self._awaited = False, self._awaited, None
             return awaited
@@ -5754,6 +5766,8 @@ class Started:
 
     def throw(self, *error: Any) -> Any:
         """Raise an error where the coroutine waits."""
+        if self._ended is not None:
+            raise self._ended
         self._first = False
         return self._coroutine.throw(*error)
 
@@ -6645,8 +6659,6 @@ def log(text: str, error: BaseException | None = None) -> None:
     """Write to stderr what happened, an error with where it came from; no peer writes our log."""
     lines = [text]
     if error is not None:
-        import traceback
-
         trace = traceback.format_exception(type(error), error, error.__traceback__)
         lines += "".join(trace).split("\n")
     safe = (_UNSAFE.sub(lambda found: ascii(found[0])[1:-1], line) for line in lines if line)
@@ -9200,11 +9212,29 @@ class Job:
 
 
 def start_task(coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """Start a task, with its first step at once where Python can do that (3.12)."""
-    loop = asyncio.get_running_loop()
-    if sys.version_info >= (3, 12):
-        return asyncio.Task(coroutine, loop=loop, eager_start=True)  # novm: guarded
-    return loop.create_task(coroutine)
+    """Start a task and make its first step at once, as Python itself can from 3.12 on."""
+    loop: Any = asyncio.get_running_loop()
+    version: tuple[int, ...] = sys.version_info[:2]
+    make: Any = asyncio.Task
+    task: asyncio.Task[None]
+    if version != (3, 11):  # before that a task's context is out of reach
+        eager = {"eager_start": True} if version > (3, 11) else {}
+        task = make(coroutine, loop=loop, **eager)
+        return task
+    started: Any = Started(coroutine)
+    context = contextvars.copy_context()
+    task = make(started, loop=loop, context=context)
+    outer = asyncio.current_task()
+    if outer is not None:
+        asyncio.tasks._leave_task(loop, outer)
+    asyncio.tasks._enter_task(loop, task)  # asyncio's documentation: Extending
+    try:
+        context.run(started.begin)
+    finally:
+        asyncio.tasks._leave_task(loop, task)
+        if outer is not None:
+            asyncio.tasks._enter_task(loop, outer)
+    return task
 
 
 def run_now(coroutine: Coroutine[Any, Any, None]) -> None:

@@ -1021,6 +1021,27 @@ class StartedTest(unittest.TestCase):
         self.run_started(job(), cancel=True)
         self.assertEqual(["cancelled"], seen)
 
+    def test_a_first_step_made_before_the_task_is_told_by_the_task(self):
+        async def job(steps):
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            if steps == 2:
+                raise KeyError("ended")
+            return steps
+
+        async def main(steps, cancel):
+            started = a2a.Started(job(steps))
+            started.begin()
+            task = asyncio.get_running_loop().create_task(started)
+            if cancel:
+                task.cancel()
+            return (await asyncio.gather(task, return_exceptions=True))[0]
+
+        self.assertEqual([0, 1], [asyncio.run(main(steps, False)) for steps in (0, 1)])
+        self.assertIsInstance(asyncio.run(main(2, False)), KeyError)
+        self.assertEqual(0, asyncio.run(main(0, True)))
+        self.assertIsInstance(asyncio.run(main(1, True)), asyncio.CancelledError)
+
     def test_it_can_be_closed(self):
         async def job():
             await asyncio.sleep(100)

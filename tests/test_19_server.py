@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import contextvars
 import gzip
 import http.client
 import io
@@ -985,6 +986,73 @@ def short(events):
         if found[-1:] != [state]:
             found.append(state)
     return found
+
+
+class StartTest(unittest.TestCase):
+    """A task whose first step is made at once, where Python lets us."""
+
+    def run_main(self, main):
+        return asyncio.run(main())
+
+    def test_its_first_step_runs_inside_the_task(self):
+        async def job(seen):
+            seen.append(asyncio.current_task())
+            await asyncio.sleep(0)
+            seen.append(asyncio.current_task())
+
+        async def main():
+            seen = []
+            task = a2a.start_task(job(seen))
+            self.assertIsNot(task, asyncio.current_task())
+            await task
+            return seen == [task, task]
+
+        self.assertTrue(self.run_main(main))
+
+    def test_outside_of_any_task_it_does_the_same(self):
+        async def job(seen):
+            seen.append(asyncio.current_task() is not None)
+
+        async def main():
+            seen, done = [], asyncio.Event()
+            loop = asyncio.get_running_loop()
+            loop.call_soon(
+                lambda: a2a.start_task(job(seen)).add_done_callback(lambda _: done.set())
+            )
+            await done.wait()
+            return seen
+
+        self.assertEqual([True], self.run_main(main))
+
+    def test_its_context_is_its_own(self):
+        variable = contextvars.ContextVar("variable", default="ours")
+
+        async def job(seen):
+            variable.set("its")
+            await asyncio.sleep(0)
+            seen.append(variable.get())
+
+        async def main():
+            seen = []
+            await a2a.start_task(job(seen))
+            return [*seen, variable.get()]
+
+        self.assertEqual(["its", "ours"], self.run_main(main))
+
+    def test_its_error_and_its_cancellation_are_its_result(self):
+        async def fail():
+            raise KeyError("at once")
+
+        async def wait():
+            await asyncio.sleep(100)
+
+        async def main():
+            failed, waiting = a2a.start_task(fail()), a2a.start_task(wait())
+            waiting.cancel()
+            return await asyncio.gather(failed, waiting, return_exceptions=True)
+
+        kinds = [type(outcome) for outcome in self.run_main(main)]
+        self.assertEqual([KeyError, asyncio.CancelledError], kinds)
 
 
 class LifeTest(unittest.TestCase):
