@@ -253,7 +253,7 @@ SUBSCRIBER_EVENTS = 256  # events a slow subscriber may fall behind before it is
 TURN_QUEUE = 100  # turns that may wait for a free place
 QUEUE_RETRY_S = 5  # when to try again, if that queue is full
 HIDDEN_S = 0.2  # a turn that answers sooner may answer without a task
-BURST_EVENTS = 32  # what a generator may give before the loop looks after others
+BURST_EVENTS = 32  # what a task may do before the loop looks after others
 BACKLOG_EVENTS = 256  # what a generator in a thread may be ahead of the loop
 FUNCTION_THREADS = 256  # plain functions at work at once; more wait
 THREAD_IDLE_S = 10.0  # a thread without work ends after so long
@@ -8312,7 +8312,6 @@ class Turn:
         message: Object,
         caller: Any,
         wake: Callable[[], None],
-        task: Object | None = None,
     ) -> None:
         self.params = params
         self.message = message
@@ -8322,14 +8321,16 @@ class Turn:
         self.events: deque[Object] = deque()  # what the agent said and nobody has stored yet
         self.ended = self.parked = False  # it says nothing more; or it left the task waiting
         self._wake = wake
-        self._task = task
+        self._task: Object | None = None
         self._artifacts: dict[str, str] = {}  # their ids by name; "" is the latest
         self._unwanted = False
-        if task is not None:
-            self.number = sum(said["role"] == ROLE_USER for said in task["history"])
-            self._artifacts = {
-                a.get("name", ""): a["artifactId"] for a in task.get("artifacts", ())
-            }
+
+    def go_on(self, task: Object) -> None:
+        """Make this a later turn of a task, which holds the message already."""
+        self._task = {}
+        apply(self._task, {"task": task})  # a copy: the agent may read it in a thread of its own
+        self.number = sum(said["role"] == ROLE_USER for said in task["history"])
+        self._artifacts = {a.get("name", ""): a["artifactId"] for a in task.get("artifacts", ())}
 
     @property
     def text(self) -> str:
@@ -8410,6 +8411,7 @@ class Turn:
         if metadata:
             artifact["metadata"] = _plain_json(metadata)
         self._artifacts[name or known] = self._artifacts[""] = known
+        self.parked = False
         message = self.message
         self.emit(
             artifact_update(
@@ -8432,8 +8434,13 @@ class Turn:
 
     def reply(self, what: Any) -> None:
         """Answer with a message alone: no task, unless the caller knows of one already."""
-        message = what if isinstance(what, dict) and "parts" in what else {"parts": parts_of(what)}
-        self.emit({"message": self._message(message)}, ends=True)
+        if isinstance(what, dict) and "parts" in what:
+            whole = {"messageId": new_id(), **what, "role": ROLE_AGENT}
+            message = read_message("Message", _plain_json(whole))
+            message["contextId"] = self.message["contextId"]
+        else:
+            message = self._message(parts_of(what))
+        self.emit({"message": message}, ends=True)
 
     def chunk(self, what: Any, last: bool = False) -> None:
         """Add to the artifact that holds the agent's answer."""
@@ -8458,16 +8465,14 @@ class Turn:
         status: Object = {"state": state, "timestamp": now()}
         message = self.message
         if what != "":
-            status["message"] = self._message({"parts": parts_of(what)}, message["taskId"])
+            status["message"] = self._message(parts_of(what))
+            status["message"]["taskId"] = message["taskId"]
         self.parked = state == AUTH_REQUIRED
         self.emit(status_update(message["taskId"], message["contextId"], status), ends)
 
-    def _message(self, message: Object, task_id: str = "") -> Object:
-        whole = {"messageId": new_id(), **message, "role": ROLE_AGENT}
-        whole["contextId"] = self.message["contextId"]
-        if task_id:
-            whole["taskId"] = task_id
-        return whole if len(message) == 1 else read_message("Message", _plain_json(whole))
+    def _message(self, parts: list[Object]) -> Object:
+        ids = {"messageId": new_id(), "contextId": self.message["contextId"]}
+        return {**ids, "role": ROLE_AGENT, "parts": parts}
 
 
 def _plain_json(value: Json) -> Json:
@@ -9045,10 +9050,10 @@ class Job:
         "unwanted", "work",
     )  # fmt: skip
 
-    def __init__(self, live: Live, call: Call, message: Object, task: Object | None) -> None:
+    def __init__(self, live: Live, call: Call, message: Object) -> None:
         self.live = live
         self.key = (live.owner, live.context_id)
-        self.turn = Turn(call.params, message, call.caller, self.wake, task)
+        self.turn = Turn(call.params, message, call.caller, self.wake)
         self.outcome = Outcome()
         self.work: asyncio.Task[None] | None = None
         self.started = self.returned = self.unwanted = False
@@ -9059,9 +9064,12 @@ class Job:
     def start(self) -> None:
         """Let the agent work; one that never waits has done it when this returns."""
         self.started = True
-        if self.live.task is not None and self.live.state != WORKING:
+        agent, state = self.live.runner.agent, self.live.state
+        if state in TERMINAL_STATES:  # the turn before has ended it
+            self._return("")
+            return
+        if state and state != WORKING:
             self.turn.status()
-        agent = self.live.runner.agent
         if not agent.inline:
             self.work = start_task(self._work())
             return
@@ -9126,13 +9134,17 @@ class Job:
             return
         self._draining = True
         events = self.turn.events
-        while events:
+        for _ in range(BURST_EVENTS):
+            if not events:
+                break
             try:
                 await self._take(events.popleft())
             except Exception as error:
                 self._give_up(error)
         self._draining = False
-        if self.returned:
+        if events:
+            self.wake()  # for the rest, once readers have taken what is queued for them
+        elif self.returned:
             self.leave()
 
     async def _take(self, event: Object) -> None:
@@ -9273,7 +9285,7 @@ class Runner:
         self._enter_loop()
         context_id = message.get("contextId") or new_id()
         live = Live(self, owner, new_id(), context_id)
-        job = Job(live, call, {**message, "taskId": live.task_id, "contextId": context_id}, None)
+        job = Job(live, call, {**message, "taskId": live.task_id, "contextId": context_id})
         job.started = starts = self.places.enter(job)
         if subscription is not None:
             live.watch(subscription)
@@ -9296,10 +9308,11 @@ class Runner:
         assert live.task is not None
         message = {**message, "taskId": live.task_id, "contextId": live.context_id}
         work_goes_on = bool(live.jobs) and live.state == AUTH_REQUIRED
-        job = Job(live, call, message, {**live.task, "history": [*live.task["history"], message]})
+        job = Job(live, call, message)
         job.started = starts = self.places.enter(job)
         try:
             await self.store.apply(live.owner, live.task_id, {"message": message})
+            job.turn.go_on(live.task)
             if not work_goes_on:
                 await live.set_state(WORKING if starts else SUBMITTED)
         except BaseException:
@@ -9358,6 +9371,8 @@ class Runner:
         if live.task is None:
             await live.appear(jobs[0].turn.message, deque())
         await live.set_state(state, text)
+        for job in jobs:
+            job.outcome.settle()
 
     async def close(self) -> None:
         """End all work: what is open has failed, what is watched ends."""
