@@ -380,6 +380,7 @@ class CardInvalid(PeerError):
     """An agent card that was found but cannot be used."""
 
     code = "A2ACLI_ERR_CARD_INVALID"
+    raw: Json = None  # the card as it came, where it is JSON at all
 
 
 class TransportError(A2AError):
@@ -7075,21 +7076,26 @@ def _names_card(url: Url) -> bool:
 def read_card(raw: Json, place: str) -> Object:
     """Read a card leniently; give its canonical form.
 
-    Raises  CardInvalid: no card, one of an older version, or one without an interface
+    Raises  CardInvalid, which holds it: no card, one of an older version, or without an interface
     """
+    said = f"{place} is no usable agent card: "
     if not isinstance(raw, dict):
-        raise CardInvalid(f"{place} holds no agent card: it is not a JSON object")
-    if not (raw.get("supportedInterfaces") or raw.get("supported_interfaces")):
-        if not raw.get("url"):
-            raise CardInvalid(f"{place} is no usable agent card: supportedInterfaces is missing")
-        raise CardInvalid(
+        said = f"{place} holds no agent card: it is not a JSON object"
+    elif raw.get("supportedInterfaces") or raw.get("supported_interfaces"):
+        try:
+            return read_message("AgentCard", raw, lenient=True)
+        except A2AError as error:
+            said += str(error)
+    elif raw.get("url"):
+        said = (
             f"{place} is a card of A2A {raw.get('protocolVersion') or '0.3 or older'}, without "
             f"supportedInterfaces; only A2A {PROTOCOL_VERSION} is spoken here"
         )
-    try:
-        return read_message("AgentCard", raw, lenient=True)
-    except A2AError as error:
-        raise CardInvalid(f"{place} is no usable agent card: {error}") from error
+    else:
+        said += "supportedInterfaces is missing"
+    refused = CardInvalid(said)
+    refused.raw = raw
+    raise refused
 
 
 def _parse_card(data: bytes, place: str) -> Json:
@@ -10690,12 +10696,6 @@ def json_text(value: Json, indent: int | None = None) -> str:
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _hide(text: str, secrets: Iterable[str]) -> str:
-    for secret in sorted(filter(None, secrets), key=len, reverse=True):
-        text = text.replace(secret, "[redacted]")
-    return text
-
-
 class Console:
     """Standard output and standard error, in UTF-8 whatever the machine says."""
 
@@ -10722,7 +10722,7 @@ class Console:
 
     def hide(self, text: str) -> str:
         """Take credentials out of a text."""
-        return _hide(text, self.secrets)
+        return redact(text, self.secrets)
 
 
 class TextOutput:
@@ -10950,7 +10950,7 @@ class Command(NamedTuple):
     name: str
     arguments: str  # AGENT: it calls one
     groups: str  # of options, by title
-    run: Callable[[Run], None]
+    run: Callable[[Invocation], None]
     summary: str
 
 
@@ -10981,7 +10981,7 @@ class Seen(NamedTuple):
         )
 
 
-class Run:
+class Invocation:
     """One run of the program: what was typed, the settings, what is known of the task so far."""
 
     def __init__(self, argv: Sequence[str]) -> None:
@@ -11061,7 +11061,7 @@ def wants_json(argv: Sequence[str], environ: Mapping[str, str]) -> bool:
 # --- which agent --------------------------------------------------------------------------------
 
 
-def choose_agent(run: Run, takes_more: bool) -> None:
+def choose_agent(run: Invocation, takes_more: bool) -> None:
     """Find the agent: with -a or its variable set every word belongs to the command.
 
     An http(s) URL in first place with more after it names the agent all the same.
@@ -11082,7 +11082,7 @@ def choose_agent(run: Run, takes_more: bool) -> None:
     guard_credentials(run, "" if names or found.rank == 0 else found.source)
 
 
-def use_alias(run: Run, name: str) -> str:
+def use_alias(run: Invocation, name: str) -> str:
     """Give the reference of an agent; settings of an alias come right behind what was typed."""
     explicit = run.settings["agents"]
     path = explicit or os.path.join(config_folder(), "agents.json")
@@ -11112,7 +11112,7 @@ def _setting_text(value: Json) -> str:
     return json_text(value) if isinstance(value, (dict, bool)) else str(value)
 
 
-def guard_credentials(run: Run, agent_source: str) -> None:
+def guard_credentials(run: Invocation, agent_source: str) -> None:
     """Keep a .env file that merely lies here from bringing its agent and our credentials together.
 
     agent_source   where the agent came from, "" for the command line
@@ -11146,10 +11146,413 @@ def _host_of(reference: str) -> str:
     return re.sub(r"^\w+://", "", reference).split("/")[0].lower() or reference
 
 
+def open_client(run: Invocation) -> Client:
+    """Make the client that the settings describe."""
+    get, console = run.settings, run.console
+    if get["insecure"]:
+        console.warn(
+            "certificates are not verified (--insecure): whoever sits on the way can read and "
+            "change everything, credentials included"
+        )
+    proxy = get["proxy"]
+    return Client(
+        run.agent.reference,
+        transport=get["transport"],
+        version=get["a2a-version"],
+        bearer=get["bearer"] or "",
+        basic=get["basic"] or "",
+        api_key=get["api-key"] or "",
+        headers=dict(get["svc-param"]),
+        card_headers=dict(get["card-header"]),
+        endpoint=get["endpoint"] or "",
+        extensions=get["extension"],
+        timeout_s=get["timeout"],
+        idle_timeout_s=get["idle-timeout"],
+        connect_timeout_s=get["connect-timeout"],
+        poll_interval_s=get["poll-interval"],
+        ca=get["ca"] or "",
+        cert=get["cert"] or "",
+        key=get["key"] or "",
+        insecure=get["insecure"],
+        proxy="" if proxy == "none" else proxy,
+        trusted_origins=get["trusted-origin"],
+        allow_http_credentials=get["allow-http-credentials"],
+        warn=console.warn,
+        debug=(lambda text: console.note("debug", text)) if get["debug"] else None,
+    )
+
+
+# --- a message from the command line ------------------------------------------------------------
+
+
+def build_message(run: Invocation) -> Object:
+    """Make the message of send from words and part options, in the order they were given."""
+    items = run.line.items
+    if not items:
+        items = [[kind, text, ""] for kind in PART_OPTIONS for text in run.settings[kind]]
+    words = run.line.words()
+    if len(words) > 1:
+        raise UsageError(
+            f"{len(words)} texts: {', '.join(map(repr, words))[:200]}",
+            hint='put the text in quotes: send AGENT "one text"; more parts are given by --text',
+        )
+    if not items:
+        raise UsageError(
+            "nothing to send", hint='give a text, --file or --data: send AGENT "hello"'
+        )
+    if sum(text == "-" for _, text, _ in items) > 1:
+        raise UsageError("standard input can be read once only")
+    default = run.settings.find("media-type")
+    parts = []
+    for kind, text, media_type in items:
+        media_type = media_type or ("" if default.rank == 0 else default.value or "")
+        parts.append(PART_BUILDERS[kind](text, media_type))
+    message = {"messageId": new_id(), "role": ROLE_USER, "parts": parts}
+    if run.settings["message-metadata"] is not None:
+        message["metadata"] = run.settings["message-metadata"]
+    return message
+
+
+def _text_part(text: str, media_type: str) -> Object:
+    if text == "-":
+        text = sys.stdin.buffer.read().decode("utf-8", "replace")
+    # What a shell hands over that is no UTF-8 comes as lone surrogates.
+    text = re.sub("[\ud800-\udfff]", "\ufffd", text)
+    return {"text": text, **({"mediaType": media_type} if media_type else {})}
+
+
+def _file_part(text: str, media_type: str) -> Object:
+    if re.match(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+://|data:", text):
+        kind = media_type or guess_media_type(urlsplit(text).path)
+        name = os.path.basename(urlsplit(text).path)
+        part = {"url": text}
+    elif text == "-":
+        kind, name = media_type, ""
+        part = {"raw": encode_base64(sys.stdin.buffer.read())}
+    else:
+        path = unquote(urlsplit(text).path) if text.startswith("file://") else text
+        kind, name = media_type or guess_media_type(path), os.path.basename(path)
+        part = {"raw": encode_base64(file_bytes(path))}
+    named = {"filename": name} if name and not text.startswith("data:") else {}
+    return {**part, **named, "mediaType": kind or "application/octet-stream"}
+
+
+def _data_part(text: str, media_type: str) -> Object:
+    if text == "-":
+        data = sys.stdin.buffer.read()
+    elif text.lstrip()[:1] in ("{", "["):
+        data = text.encode("utf-8", "surrogateescape")
+    else:
+        data = file_bytes(text)
+    try:
+        value = read_json(data)
+    except JsonError as error:
+        raise UsageError(f"--data {text[:80]}: {error}") from None
+    return {"data": value, "mediaType": media_type or JSON_TYPE}
+
+
+PART_BUILDERS = {
+    "word": _text_part,
+    "text": _text_part,
+    "file": _file_part,
+    "data": _data_part,
+}
+
+
+def guess_media_type(path: str) -> str:
+    """Guess a media type from a file's name, the same on every machine; "" when unknown."""
+    known = {".md": "text/markdown", ".json": JSON_TYPE, ".txt": "text/plain"}
+    ending = os.path.splitext(path)[1].lower()
+    return known.get(ending) or mimetypes.MimeTypes().guess_type(path)[0] or ""
+
+
 # --- commands -----------------------------------------------------------------------------------
 
 
-def run_config_show(run: Run) -> None:
+def run_send(run: Invocation) -> None:
+    """Send a message; wait, follow the stream or only print the identifiers."""
+    get, message = run.settings, build_message(run)
+    options = {
+        "task_id": get["task-id"] or "",
+        "context_id": get["context-id"] or "",
+        "metadata": get["metadata"],
+        "history_length": get["history"],
+        "accepted": get["accept"],
+    }
+    run.seen = Seen(options["task_id"], "", "")
+    with open_client(run) as client:
+        if isinstance(run.out, TextOutput) and get["verbose"]:
+            run.out.field("Agent", client.card_source)
+            run.out.message(message, "Sent message")
+        if get["stream"]:
+            follow(run, client.stream(message, **options))
+        else:
+            run.finish(client.send(message, wait=waits(run), on_event=run.waiting, **options))
+
+
+def waits(run: Invocation) -> bool:
+    """Say whether send waits: --async and --wait from the stronger source decide."""
+    wait, hurry = run.settings.find("wait"), run.settings.find("async")
+    if wait.value and hurry.value and wait.rank == hurry.rank == 0:
+        raise UsageError("--wait and --async cannot go together")
+    return not hurry.value or (wait.value and wait.rank < hurry.rank)
+
+
+def follow(run: Invocation, events: Iterable[Object]) -> Object:
+    """Write the events of a stream as they come; give the last."""
+    event: Object = {}
+    for event in events:
+        run.seen = run.seen.after(event)
+        run.out.event(event)
+    run.out.close()
+    if isinstance(run.out, TextOutput) and "artifactUpdate" in event:
+        run.out.named = None
+        run.out.identify(*run.seen)
+    run.conclude()
+    return event
+
+
+def the_task(run: Invocation) -> str:
+    """Give the task that a command is for: its word, or --task-id."""
+    words = run.line.words()
+    task_id = words[0] if words else run.settings["task-id"]
+    if len(words) > 1 or not task_id:
+        said = f"one task id is needed, not {len(words)}" if words else "no task is named"
+        raise UsageError(said, hint="task get AGENT TASK_ID")
+    run.seen = Seen(str(task_id), "", "")
+    return str(task_id)
+
+
+def run_task_get(run: Invocation) -> None:
+    """Show a task, with --wait once it has settled."""
+    task_id, get = the_task(run), run.settings
+    with open_client(run) as client:
+        task = client.wait(task_id, on_event=run.waiting) if get["wait"] else {}
+        if not task or get["history"] is not None:
+            task = client.get(task_id, history_length=get["history"])
+    run.finish(task)
+
+
+def run_task_cancel(run: Invocation) -> None:
+    """Cancel a task and show what became of it."""
+    task_id = the_task(run)
+    with open_client(run) as client:
+        task = client.cancel(task_id, metadata=run.settings["metadata"])
+    run.seen = run.seen.after(task)
+    run.out.task(task)
+
+
+def run_task_subscribe(run: Invocation) -> None:
+    """Follow a task's stream; without --stream show the task once it has settled."""
+    task_id = the_task(run)
+    with open_client(run) as client:
+        events = client.subscribe(task_id)
+        if run.settings["stream"]:
+            follow(run, events)
+            return
+        task: Object = {}
+        for event in events:
+            run.waiting(event)
+            task = fold(task, event)
+    run.finish(task)
+
+
+def fold(task: Object, event: Object) -> Object:
+    """Apply a stream's event to what is known of the task."""
+    if "task" in event:
+        return dict(event["task"])
+    apply(task, event, lenient=True)
+    return task
+
+
+def run_task_list(run: Invocation) -> None:
+    """List tasks, one page."""
+    get = run.settings
+    filters = {
+        "context_id": get["context-id"],
+        "status": get["status"],
+        "page_size": get["page-size"],
+        "page_token": get["page-token"],
+        "history_length": get["history"],
+        "status_timestamp_after": get["after"],
+        "include_artifacts": get["artifacts"] or None,
+    }
+    with open_client(run) as client:
+        page = client.list(**{key: value for key, value in filters.items() if value is not None})
+    if isinstance(run.out, JsonOutput):
+        for value in page["tasks"] if run.out.lines else [page]:
+            run.out.result(value)
+        return
+    for task in page["tasks"]:
+        run.out.task(task)
+    run.out.field("Total", page.get("totalSize", len(page["tasks"])))
+    if page.get("nextPageToken"):
+        run.out.field("Next page", page["nextPageToken"])
+
+
+def run_card_get(run: Invocation) -> None:
+    """Show an agent's card; with --validate hold it against the schema."""
+    get = run.settings
+    with open_client(run) as client:
+        if get["validate"]:
+            check_card(client)
+        card = client.extended_card() if get["extended"] else client.card
+        if isinstance(run.out, JsonOutput):
+            run.out.result(card)
+            return
+        write_card(run.out, card)
+        run.out.field("Card", client.card_source)
+        if get["validate"]:
+            run.out.field("Valid", "yes")
+
+
+def check_card(client: Client) -> None:
+    """Hold a card, as it came, against the schema.
+
+    Raises  CardInvalid, which names every violation
+    """
+    try:
+        raw = client.raw_card
+    except CardInvalid as error:
+        raw = error.raw
+        if raw is None or not violations("AgentCard", raw):
+            raise
+    found = violations("AgentCard", raw)
+    if found:
+        lines = "".join(f"\n  {path}: {text}" for path, text in found)
+        raise CardInvalid("The card breaks the schema of A2A:" + lines)
+
+
+def write_card(out: TextOutput, card: Object) -> None:
+    """Write an agent card as fields."""
+    for label, key in CARD_FIELDS:
+        if card.get(key):
+            out.field(label, card[key])
+    provider = card.get("provider", {})
+    if provider:
+        out.field("Provider", f"{provider.get('organization', '')} {provider.get('url', '')}")
+    for interface in card.get("supportedInterfaces", ()):
+        tenant = f", tenant {interface['tenant']}" if interface.get("tenant") else ""
+        said = f"{interface.get('protocolBinding')} {interface.get('protocolVersion')}"
+        out.field("Interface", f"{said} at {interface.get('url')}{tenant}")
+    write_capabilities(out, card.get("capabilities", {}))
+    for name, scheme in card.get("securitySchemes", {}).items():
+        out.field("Security scheme", f"{name}: {read_scheme(name, scheme).text}")
+    for requirement in card.get("securityRequirements", ()):
+        out.field("Security requirement", " and ".join(requirement.get("schemes", {})) or "none")
+    out.field("Input modes", ", ".join(card.get("defaultInputModes", ())))
+    out.field("Output modes", ", ".join(card.get("defaultOutputModes", ())))
+    for skill in card.get("skills", ()):
+        write_skill(out, skill)
+    signatures = len(card.get("signatures", ()))
+    out.field("Signatures", f"{signatures}, not verified" if signatures else "absent")
+
+
+def write_capabilities(out: TextOutput, capabilities: Object) -> None:
+    """Write what an agent can do beyond the basics."""
+    for label, key in CAPABILITIES:
+        out.field(label, "yes" if capabilities.get(key) else "no")
+    for extension in capabilities.get("extensions", ()):
+        needed = " (required)" if extension.get("required") else ""
+        out.field("Extension", str(extension.get("uri", "")) + needed)
+
+
+def write_skill(out: TextOutput, skill: Object) -> None:
+    """Write a skill of a card, its description and examples only when asked for everything."""
+    tags = f" [{', '.join(skill['tags'])}]" if skill.get("tags") else ""
+    out.field("Skill", f"{skill.get('id')}: {skill.get('name')}{tags}")
+    if out.verbose:
+        out.block("Skill description", skill.get("description", ""))
+        for example in skill.get("examples", ()):
+            out.field("Skill example", example)
+
+
+CARD_FIELDS = (
+    ("Name", "name"),
+    ("Description", "description"),
+    ("Version", "version"),
+    ("Documentation", "documentationUrl"),
+    ("Icon", "iconUrl"),
+)
+CAPABILITIES = (
+    ("Streaming", "streaming"),
+    ("Push notifications", "pushNotifications"),
+    ("Extended card", "extendedAgentCard"),
+)
+
+
+def run_task_download(run: Invocation) -> None:
+    """Save the artifacts of a task; nothing is written over, and addresses are not fetched."""
+    task_id, folder = the_task(run), run.settings["to"]
+    with open_client(run) as client:
+        task = client.get(task_id)
+    run.seen = run.seen.after(task)
+    saved = []
+    for artifact in task.get("artifacts", ()):
+        for part in artifact.get("parts", ()):
+            data, name = part_file(part, artifact)
+            if data is None:
+                saved.append(f"not fetched: {part['url']}")
+            else:
+                saved.append(f"{write_new_file(folder, name, data)} ({len(data)} bytes)")
+    if isinstance(run.out, JsonOutput):
+        run.out.task(task)
+        for line in saved:
+            run.console.note("Saved", line)
+        return
+    run.out.identify(*run.seen)
+    for line in saved:
+        run.out.field("Saved", line)
+
+
+def part_file(part: Object, artifact: Object) -> tuple[bytes | None, str]:
+    """Give what a part is as a file: its bytes, None for an address to elsewhere, and a name."""
+    data: bytes | None
+    if "raw" in part:
+        data, kind = decode_base64(part["raw"]), part.get("mediaType", "")
+    elif "url" in part:
+        kind, data = read_data_url(part["url"]) if part["url"][:5] == "data:" else ("", None)
+    elif "text" in part:
+        data, kind = part["text"].encode("utf-8", "replace"), part.get("mediaType") or "text/plain"
+    else:
+        data, kind = (json_text(part.get("data"), 2) + "\n").encode(), JSON_TYPE
+    ending = mimetypes.MimeTypes().guess_extension(kind.split(";")[0]) or ""
+    fallback = (artifact.get("name") or artifact.get("artifactId") or "artifact") + ending
+    return data, safe_name(part.get("filename") or fallback)
+
+
+def safe_name(name: str) -> str:
+    """Make a foreign name a plain file name on every system."""
+    name = re.split(r"[\\/]", name)[-1]
+    name = re.sub(r"[^\w.() +,=@-]", "_", name).strip(". ")
+    stem = name.split(".")[0].upper()
+    if not name or re.fullmatch(r"CON|PRN|AUX|NUL|CLOCK\$|(COM|LPT)\d", stem.strip()):
+        name = "_" + name
+    start, dot, ending = name.rpartition(".")
+    ending = (dot + ending)[:20]
+    return (start or name).encode()[: 200 - len(ending.encode())].decode("utf-8", "ignore") + (
+        ending if start else ""
+    )
+
+
+def write_new_file(folder: str, name: str, data: bytes) -> str:
+    """Write a file under name, or name-2, name-3, ... where those exist; give its path."""
+    os.makedirs(folder, exist_ok=True)
+    stem, ending = os.path.splitext(name)
+    for number in range(1, 10000):
+        path = os.path.join(folder, name if number == 1 else f"{stem}-{number}{ending}")
+        try:
+            with open(path, "xb") as file:
+                file.write(data)
+            return path
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
+    raise UsageError(f"{folder} holds too many files named {name}")
+
+
+def run_config_show(run: Invocation) -> None:
     """Show every setting with its value and where it came from; credentials are left out."""
     shown = {}
     for option in CLI_OPTIONS.values():
@@ -11170,7 +11573,7 @@ def run_config_show(run: Run) -> None:
 
 def _shown(option: Option, text: str) -> str:
     if not option.secret:
-        return _hide(text, ())  # a proxy's URL may hold a password
+        return redact(text)  # a proxy's URL may hold a password
     return text.partition(":")[0] + ":***" if option.metavar == "KEY:VALUE" else "***"
 
 
@@ -11190,7 +11593,7 @@ Exit status: 0 done, whatever the agent decided; 1 failed; 2 usage; 3 unreachabl
 4 credentials; 5 timed out."""
 
 
-def run_help(run: Run) -> None:
+def run_help(run: Invocation) -> None:
     """Show the commands, or one of them."""
     name = " ".join(run.line.words())
     if name in COMMANDS:
@@ -11258,7 +11661,7 @@ complete -o default -F _a2a_py a2a.py a2a
 """
 
 
-def run_completion(run: Run) -> None:
+def run_completion(run: Invocation) -> None:
     """Write a completion script for a shell."""
     shells = {"bash": _bash, "zsh": _zsh, "fish": _fish}
     words = run.line.words()
@@ -11312,6 +11715,20 @@ _TO_ALL = "Agent Credentials Connection Output"
 COMMANDS = {
     row[0]: Command(*row)
     for row in (
+        ("send", "AGENT [TEXT]", "Message Interaction Waiting Delivery History " + _TO_ALL,
+         run_send, "send a message and wait for the outcome"),
+        ("card get", "AGENT", "Card Waiting Delivery " + _TO_ALL,
+         run_card_get, "show an agent's card"),
+        ("task get", "AGENT TASK_ID", "Waiting Delivery History Interaction " + _TO_ALL,
+         run_task_get, "show a task"),
+        ("task list", "AGENT", "List Waiting Delivery History Interaction " + _TO_ALL,
+         run_task_list, "list tasks, newest first"),
+        ("task cancel", "AGENT TASK_ID", "Waiting Delivery Interaction " + _TO_ALL,
+         run_task_cancel, "cancel a task"),
+        ("task subscribe", "AGENT TASK_ID", "Waiting Delivery Interaction " + _TO_ALL,
+         run_task_subscribe, "follow a task"),
+        ("task download", "AGENT TASK_ID", "Saving Waiting Delivery Interaction " + _TO_ALL,
+         run_task_download, "save a task's artifacts"),
         ("config show", "", "Message Interaction Waiting History Card List " + _TO_ALL,
          run_config_show, "show every setting and where it comes from"),
         ("completion", "SHELL", "Output", run_completion, "complete in bash, zsh or fish"),
@@ -11338,7 +11755,7 @@ def choose_command(line: Line) -> Command:
     raise UsageError(f"unknown command {words[0]!r}", hint=_similar(words[0], COMMANDS, ""))
 
 
-def execute(run: Run) -> None:
+def execute(run: Invocation) -> None:
     """Do what the command line says."""
     run.line = line = Line()
     parse_line(run.argv, line)
@@ -11362,7 +11779,7 @@ def execute(run: Run) -> None:
     run.out.close()
 
 
-def load_settings(run: Run, prefix: str) -> None:
+def load_settings(run: Invocation, prefix: str) -> None:
     """Read the sources of settings and set up the output."""
     typed = run.line.typed
     explicit = dict(typed).get("config") or os.environ.get(prefix + "CONFIG", "")
@@ -11378,7 +11795,7 @@ def load_settings(run: Run, prefix: str) -> None:
         run.out = TextOutput(run.console, run.settings["verbose"])
 
 
-def report(run: Run, error: A2AError) -> int:
+def report(run: Invocation, error: A2AError) -> int:
     """Write an error, as the form of output wants it; give the exit status."""
     run.out.close()
     following = run.following() if run.seen.task_id else ""
@@ -11402,7 +11819,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; give the exit status."""
     # An agent file that imports a2a gets this module, not a second copy of it.
     sys.modules["a2a"] = sys.modules[__name__]
-    run = Run(sys.argv[1:] if argv is None else argv)
+    run = Invocation(sys.argv[1:] if argv is None else argv)
     try:
         try:
             execute(run)
@@ -11421,7 +11838,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return broken(run, failure)
 
 
-def broken(run: Run, failure: Exception) -> int:
+def broken(run: Invocation, failure: Exception) -> int:
     """Report what nobody foresaw: its kind, and with --debug the traceback."""
     if run.line.given("debug"):
         run.console.note("debug", traceback.format_exc())
@@ -11429,7 +11846,7 @@ def broken(run: Run, failure: Exception) -> int:
     return report(run, error)
 
 
-def interrupted(run: Run, signalled: KeyboardInterrupt) -> int:
+def interrupted(run: Invocation, signalled: KeyboardInterrupt) -> int:
     """End quietly, after saying how to go on with the task."""
     run.out.close()
     following = run.following() if run.seen.task_id else ""

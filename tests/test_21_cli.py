@@ -5,6 +5,9 @@ import io
 import json
 import os
 import pathlib
+import shlex
+import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -14,6 +17,7 @@ import a2a
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import support
+from scripted import Scripted, task
 
 
 def parsed(*argv):
@@ -66,7 +70,7 @@ class Folder(unittest.TestCase):
     def cli(self, *arguments, **options):
         home = {"HOME": str(self.home), "USERPROFILE": str(self.home)}
         options["env"] = {**home, **options.get("env", {})}
-        return support.run_cli(*arguments, cwd=self.work, **options)
+        return support.run_cli(*arguments, cwd=self.work, cached=True, **options)
 
     def shown(self, *arguments, **options):
         """Give what `config show` says of each setting, as {name: (value, source)}."""
@@ -310,6 +314,35 @@ class HelpTest(Folder):
             for name in a2a.COMMANDS:
                 self.assertIn(f"\n  {name} ", done.stdout)
 
+    def test_help_of_a_command_shows_its_options_and_what_they_are_set_to(self):
+        env = {"A2ACLI_TIMEOUT": "90s", "A2ACLI_BEARER": "tok-1234"}
+        for arguments in (("help", "send"), ("send", "--help"), ("-h", "send")):
+            done = self.cli(*arguments, env=env)
+            self.assertEqual((0, ""), (done.returncode, done.stderr))
+            for option in a2a.options_of(a2a.COMMANDS["send"]):
+                for spelling in option.spellings:
+                    self.assertIn(
+                        f"--{spelling}" if len(spelling) > 1 else f"-{spelling}", done.stdout
+                    )
+            text = " ".join(done.stdout.split())
+            self.assertIn("(default: 2s)", text)
+            self.assertIn("(now: 90s, from A2ACLI_TIMEOUT, the environment)", text)
+            self.assertIn("(now: ***, from A2ACLI_BEARER, the environment)", text)
+            self.assertIn("seen by other users of this machine (process table)", text)
+            self.assertLessEqual(max(map(len, done.stdout.split("\n"))), 120)
+
+    def test_help_of_a_group_of_commands(self):
+        for arguments in (("help", "task"), ("task", "--help")):
+            done = self.cli(*arguments)
+            self.assertEqual(0, done.returncode)
+            self.assertIn("task cancel", done.stdout)
+            self.assertNotIn("config show", done.stdout)
+
+    def test_help_works_with_a_broken_setting(self):
+        done = self.cli("send", "--help", env={"A2ACLI_TIMEOUT": "soon"})
+        self.assertEqual(0, done.returncode)
+        self.assertIn("wrong now", done.stdout)
+
     def test_version(self):
         for flag in ("--version", "-v"):
             self.assertEqual(f"a2a.py {a2a.VERSION}\n", self.cli(flag).stdout)
@@ -343,6 +376,305 @@ class UsageTest(Folder):
         done = self.cli("send", "--nonsense")
         self.assertEqual((2, ""), (done.returncode, done.stdout))
         self.assertIn("Error: unknown option --nonsense\nCode: A2ACLI_ERR_USAGE\n", done.stderr)
+
+    def test_hints_name_what_was_meant(self):
+        self.assertIn("did you mean send?", self.cli("sned").stderr)
+        self.assertIn("task get", self.cli("task").stderr)
+
+
+class AgentTest(Folder):
+    """Which agent a command is for, and what may be sent to it."""
+
+    def setUp(self):
+        super().setUp()
+        self.agent = self.scripted()
+
+    def scripted(self, **card):
+        card = {"capabilities": {}, **card}
+        server = Scripted(lambda *_: {"task": task("COMPLETED")}, **card)
+        self.addCleanup(server.__exit__)
+        return server
+
+    def texts(self, server):
+        """Give the texts that a server was sent, and forget them."""
+        texts = [a2a.text_of(params["message"]) for params in server.sent("SendMessage")]
+        server.requests.clear()
+        return texts
+
+    def test_the_first_word_names_the_agent(self):
+        for arguments in (
+            ("send", self.agent.url, "hi"),
+            ("send", "hi", "-a", self.agent.url),
+            ("--agent-card", self.agent.url, "send", "hi"),
+            ("send", self.agent.url, "--text", "hi"),
+            ("send", self.agent.url[7:], "hi"),
+        ):
+            self.assertEqual(0, self.cli(*arguments).returncode)
+            self.assertEqual(["hi"], self.texts(self.agent))
+
+    def test_with_a_set_agent_all_words_belong_to_the_command(self):
+        env = {"A2ACLI_AGENT_CARD": self.agent.url}
+        self.assertEqual(0, self.cli("send", "hi", env=env).returncode)
+        self.assertEqual(0, self.cli("send", "http://example.com/", env=env).returncode)
+        self.assertEqual(["hi", "http://example.com/"], self.texts(self.agent))
+        done = self.cli("send", "localhost", "hi", env=env)
+        self.assertEqual(2, done.returncode)
+        self.assertIn("put the text in quotes", done.stderr)
+
+    def test_a_url_with_more_after_it_names_the_agent_all_the_same(self):
+        env = {"A2ACLI_AGENT_CARD": "http://127.0.0.1:1"}
+        for arguments in (
+            ("send", self.agent.url, "hi"),
+            ("send", self.agent.url, "--text", "hi"),
+        ):
+            self.assertEqual(0, self.cli(*arguments, env=env).returncode)
+            self.assertEqual(["hi"], self.texts(self.agent))
+        self.assertEqual(0, self.cli("card", "get", self.agent.url, env=env).returncode)
+        done = self.cli("send", self.agent.url, "hi", "-a", "http://127.0.0.1:1", "-o", "json")
+        self.assertEqual(2, done.returncode)
+        self.assertIn("two agents", envelope(done)["message"])
+
+    def test_no_agent_is_a_usage_error(self):
+        done = self.cli("send", "-o", "json")
+        self.assertEqual((2, "no agent is named"), (done.returncode, envelope(done)["message"]))
+
+    def test_aliases_stand_for_agents_and_their_settings(self):
+        bearer = {"b": {"httpAuthSecurityScheme": {"scheme": "bearer"}}}
+        guarded = self.scripted(
+            securitySchemes=bearer, securityRequirements=[{"schemes": {"b": {"list": []}}}]
+        )
+        aliases = {"one": self.agent.url, "two": {"url": guarded.url, "bearer": "alias-token"}}
+        path = self.write(self.config / "agents.json", json.dumps({"agents": aliases}))
+        self.assertEqual(0, self.cli("send", "one", "hi").returncode)
+        self.assertEqual(["hi"], self.texts(self.agent))
+        env = {"A2ACLI_BEARER": "env-token"}
+        done = self.cli("send", "two", "hi", env=env)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        headers = [h for h, method, _ in guarded.requests if method == "SendMessage"]
+        self.assertIn("Bearer alias-token", str(headers))
+        other = path.rename(self.home / "other.json")
+        self.assertEqual(0, self.cli("send", "-a", "one", "hi", "--agents", other).returncode)
+        self.assertNotEqual(0, self.cli("send", "one", "hi").returncode)
+        for text in ("[]", "{", '{"x": {"url": "h", "nonsense": 1}}'):
+            other.write_text(text, encoding="utf-8")
+            self.assertEqual(2, self.cli("send", "x", "hi", "--agents", other).returncode)
+
+    def test_a_found_file_cannot_draw_our_credentials_to_its_agent(self):
+        """AUTH-25: a .env file in the working folder names an agent of its own."""
+        self.write(self.work / ".env", f"A2ACLI_AGENT_CARD={self.agent.url}")
+        self.assertEqual(0, self.cli("send", "hi").returncode)
+        self.write(self.config / ".env", "A2ACLI_BEARER=global-token")
+        for env in ({}, {"A2A_TOKEN": "env-token"}):
+            done = self.cli("send", "hi", "-o", "json", env=env)
+            self.assertEqual(
+                (4, "A2ACLI_ERR_AUTH_FAILED"), (done.returncode, envelope(done)["code"])
+            )
+            self.assertIn("-a " + self.agent.url, envelope(done)["hint"])
+        self.assertEqual(1, len(self.texts(self.agent)))
+        self.assertEqual(0, self.cli("send", "hi", "-a", self.agent.url).returncode)
+        self.assertEqual(0, self.cli("send", "hi", "--bearer", "own").returncode)
+        self.assertEqual(0, self.cli("send", "hi", "--config", self.work / ".env").returncode)
+
+    def test_a_found_file_cannot_lend_its_credential_to_another_agent(self):
+        """AUTH-25: what is sent with a stranger's credential can be read by the stranger."""
+        other = self.scripted()
+        named = f"A2ACLI_AGENT_CARD={self.agent.url}\nA2ACLI_BEARER=theirs-77"
+        self.write(self.work / ".env", named)
+        self.assertEqual(0, self.cli("send", "hi").returncode)
+        self.assertEqual(0, self.cli("send", self.agent.url + "/", "hi").returncode)
+        done = self.cli("send", other.url, "hi")
+        self.assertEqual(4, done.returncode)
+        self.assertNotIn("theirs-77", done.stderr)
+        self.assertEqual([], other.requests)
+
+    @unittest.skipUnless(hasattr(os, "geteuid") and os.geteuid() == 0, "needs another user's file")
+    def test_a_found_file_of_another_user_is_ignored(self):
+        path = self.write(self.work / ".env", "A2ACLI_TIMEOUT=9s")
+        os.chown(path, 12345, 12345)
+        done = self.cli("config", "show")
+        self.assertIn("belongs to another user", done.stderr)
+        self.assertIn("timeout: not set", done.stdout)
+
+    def test_the_command_to_go_on_needs_no_credential(self):
+        flags = ("--bearer", "secret-77", "--transport", "JSONRPC", "--svc-param", "X-K:secret-77")
+        text = self.cli("send", self.agent.url, "hi", *flags).stdout
+        following = next(line for line in text.split("\n") if line.startswith("Next: "))
+        self.assertIn(f"send {self.agent.url} --context-id c-1 --transport JSONRPC", following)
+        self.assertNotIn("secret-77", text)
+
+    def test_identifiers_of_a_remote_are_quoted_for_the_shell(self):
+        hostile = "$(touch x)'; rm -rf `pwd`"
+        server = Scripted(lambda *_: {"task": task("INPUT_REQUIRED", hostile)}, capabilities={})
+        self.addCleanup(server.__exit__)
+        text = self.cli("send", server.url, "hi").stdout
+        following = next(line[6:] for line in text.split("\n") if line.startswith("Next: "))
+        self.assertEqual(hostile, shlex.split(following)[-2])
+
+
+class InputTest(Folder):
+    """What parts are made of."""
+
+    def parts(self, *arguments, **options):
+        server = Scripted(lambda *_: {"task": task("COMPLETED")}, capabilities={})
+        self.addCleanup(server.__exit__)
+        done = self.cli("send", server.url, *arguments, **options)
+        self.assertEqual(0, done.returncode, done.stderr)
+        return server.sent("SendMessage")[0]["message"]["parts"]
+
+    def test_a_dash_reads_standard_input(self):
+        self.assertEqual([{"text": "from stdin"}], self.parts("-", stdin="from stdin"))
+        self.assertEqual([{"text": "from stdin"}], self.parts("--text", "-", stdin="from stdin"))
+        file = {"raw": "eA==", "mediaType": "application/octet-stream"}
+        self.assertEqual([file], self.parts("--file", "-", stdin="x"))
+        done = self.cli("send", "http://127.0.0.1:1", "--file", "-", "--data", "-")
+        self.assertEqual(2, done.returncode)
+
+    def test_text_keeps_every_script_and_survives_bytes_that_are_none(self):
+        """JSON-16: non-ASCII out and in."""
+        text = "Grüße 東京 😀 שלום"
+        self.assertEqual([{"text": text}], self.parts(text))
+        if os.name == "posix":
+            self.assertEqual([{"text": "a\ufffdb"}], self.parts(os.fsdecode(b"a\xffb")))
+
+    def test_data_is_a_file_or_json(self):
+        self.write(self.work / "v.json", "[1]")
+        wanted = {"data": [1], "mediaType": "application/json"}
+        self.assertEqual([wanted], self.parts("--data", "v.json"))
+        self.assertEqual([wanted], self.parts("--data", "[1]"))
+        for bad in ("none.json", "{", '{"a":NaN}'):
+            done = self.cli("send", "http://127.0.0.1:1", "--data", bad, "-o", "json")
+            self.assertEqual((2, "A2ACLI_ERR_USAGE"), (done.returncode, envelope(done)["code"]))
+
+    def test_files_are_bytes_or_addresses(self):
+        path = self.write(self.work / "a b.txt", "x")
+        wanted = {"raw": "eA==", "filename": "a b.txt", "mediaType": "text/plain"}
+        self.assertEqual([wanted], self.parts("--file", "a b.txt"))
+        self.assertEqual([wanted], self.parts("--file", path.as_uri()))
+        data = {"url": "data:text/plain,hi", "mediaType": "application/octet-stream"}
+        self.assertEqual([data], self.parts("--file", "data:text/plain,hi"))
+        self.assertEqual(2, self.cli("send", "http://127.0.0.1:1", "--file", "none").returncode)
+
+    def test_parts_from_the_environment(self):
+        self.assertEqual([{"text": "env"}], self.parts(env={"A2ACLI_TEXT": "env"}))
+        self.assertEqual([{"text": "typed"}], self.parts("typed", env={"A2ACLI_TEXT": "env"}))
+
+    def test_metadata_of_the_request_and_of_the_message(self):
+        server = Scripted(lambda *_: {"task": task("COMPLETED")}, capabilities={})
+        self.addCleanup(server.__exit__)
+        given = (
+            "--metadata",
+            '{"k":"v"}',
+            "--message-metadata",
+            '{"m":1}',
+            "--accept",
+            "text/plain",
+        )
+        self.cli("send", server.url, "hi", *given, "--history", "2")
+        (params,) = server.sent("SendMessage")
+        self.assertEqual(
+            ({"k": "v"}, {"m": 1}), (params["metadata"], params["message"]["metadata"])
+        )
+        self.assertEqual(["text/plain"], params["configuration"]["acceptedOutputModes"])
+        self.assertEqual(2, params["configuration"]["historyLength"])
+
+
+class OutputTest(Folder):
+    """The streams of the program, against an agent that says what it is told."""
+
+    def agent(self, text):
+        done = task("COMPLETED", artifacts=[{"artifactId": "a", "parts": [{"text": text}]}])
+        server = Scripted(lambda *_: {"task": done}, capabilities={})
+        self.addCleanup(server.__exit__)
+        return server.url
+
+    def test_output_is_utf_8_whatever_the_console_says(self):
+        """CLI-01: cp1252 or ASCII on standard output, piped."""
+        text = "✓ 東京 😀"
+        for encoding in ("cp1252", "ascii", "utf-16"):
+            for form in ("text", "json"):
+                env = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+                done = self.cli("send", self.agent(text), "x", "-o", form, env=env)
+                self.assertEqual((0, ""), (done.returncode, done.stderr))
+                self.assertIn(text, done.stdout)
+
+    def test_a_lone_surrogate_does_not_stop_the_output(self):
+        """JSON-15: escaped, in text and in JSON."""
+        for form in ("text", "json"):
+            done = self.cli("send", self.agent("\ud83d end"), "x", "-o", form)
+            self.assertEqual((0, ""), (done.returncode, done.stderr))
+            self.assertIn("\\ud83d end", done.stdout)
+
+    @unittest.skipIf(os.name == "nt", "no pipes of this kind")
+    def test_a_reader_that_leaves_is_no_error(self):
+        """CLI-04: broken pipe quiet, as under `| head -1`."""
+        url = self.agent("x\n" * 500_000)
+        for form in ("text", "json"):
+            command = [sys.executable, support.A2A, "send", url, "x", "-o", form]
+            child = subprocess.Popen(
+                list(map(str, command)),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=support.clean_environment(),
+            )
+            child.stdout.readline()
+            child.stdout.close()
+            self.assertEqual(b"", child.stderr.read())
+            child.stderr.close()
+            self.assertIn(child.wait(30), (0, 141))  # 0: the pipe took it all before it broke
+
+    def test_a_failed_task_is_shown_as_failed_with_all_it_has(self):
+        """TASK-18: REJECTED plus a data artifact is no success."""
+        status = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "no"}]}}
+        parts = [{"data": {"reason": 7}}]
+        rejected = task("REJECTED", artifacts=[{"artifactId": "a", "parts": parts}])
+        rejected["status"].update(status)
+        server = Scripted(lambda *_: {"task": rejected}, capabilities={})
+        self.addCleanup(server.__exit__)
+        done = self.cli("send", server.url, "x")
+        self.assertEqual(0, done.returncode)
+        for wanted in ("State: TASK_STATE_REJECTED\n", "Text:\nno\n\n", '"reason": 7'):
+            self.assertIn(wanted, done.stdout)
+        self.assertIn("Warning: the task ended as TASK_STATE_REJECTED", done.stderr)
+
+    def test_an_unforeseen_failure_shows_no_traceback(self):
+        program = (
+            "import sys, a2a; a2a.Client = None\n"
+            "sys.exit(a2a.main(['send', 'http://127.0.0.1:1', 'x', *sys.argv[1:]]))"
+        )
+        for more in ((), ("-o", "json"), ("--debug",)):
+            done = subprocess.run(
+                [sys.executable, "-c", program, *more],
+                capture_output=True,
+                encoding="utf-8",
+                env=support.clean_environment(PYTHONPATH=str(support.ROOT)),
+                timeout=30,
+            )
+            self.assertEqual(1, done.returncode)
+            self.assertIn("A2ACLI_ERR_INTERNAL", done.stdout + done.stderr)
+            self.assertEqual("--debug" in more, "Traceback" in done.stderr)
+
+
+class CompletionTest(Folder):
+    def test_scripts_name_commands_and_options(self):
+        for shell in ("bash", "zsh", "fish"):
+            done = self.cli("completion", shell)
+            self.assertEqual((0, ""), (done.returncode, done.stderr))
+            for word in ("send", "subscribe", "context-id"):
+                self.assertIn(word, done.stdout)
+
+    @unittest.skipUnless(shutil.which("bash"), "no bash")
+    def test_bash_completes(self):
+        script = self.cli("completion", "bash").stdout
+        program = (
+            script
+            + 'COMP_WORDS=(a2a.py task get --his); COMP_CWORD=3; _a2a_py; echo "${COMPREPLY[*]}"\n'
+            + 'COMP_WORDS=(a2a.py task g); COMP_CWORD=2; _a2a_py; echo "${COMPREPLY[*]}"\n'
+            + 'COMP_WORDS=(a2a.py se); COMP_CWORD=1; _a2a_py; echo "${COMPREPLY[*]}"\n'
+        )
+        done = subprocess.run(["bash"], input=program, capture_output=True, text=True, timeout=30)
+        words = done.stdout.split("\n")
+        self.assertEqual(["--history", "get"], words[:2])
+        self.assertIn("send", words[2].split())
 
 
 class TextTest(unittest.TestCase):
@@ -453,6 +785,20 @@ class TextTest(unittest.TestCase):
         task = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}
         text = self.render(("early", {"task": task}), ("early", {"task": task}), ("task", task))
         self.assertEqual("Task: t\nContext: c\nState: TASK_STATE_WORKING\n", text)
+
+    def test_data_addresses_are_read_here(self):
+        """JSON-11: a data: address is decoded, base64 or percent, and never fetched."""
+        self.assertEqual(
+            ("text/plain", b"hi there"), a2a.read_data_url("data:text/plain,hi%20there")
+        )
+        self.assertEqual(("image/png", b"\0\xff"), a2a.read_data_url("data:image/png;base64,AP8="))
+        self.assertEqual(("text/plain", b"\xe9"), a2a.read_data_url("data:,%E9"))
+        for url in ("data:text/plain", "data:;base64,?", "data:,\u1234"):
+            with self.subTest(url=url), self.assertRaises(a2a.PeerError):
+                a2a.read_data_url(url)
+            self.assertIn("cannot be read", a2a.describe_file({"url": url}))
+        part = {"url": "data:text/plain,hi%20there", "filename": "f"}
+        self.assertEqual("f (text/plain, 8 bytes)", a2a.describe_file(part))
 
     def test_json_is_safe_and_whole(self):
         """JSON-15, JSON-16: lone surrogates and every script survive."""
