@@ -276,7 +276,7 @@ CANCEL_S = 3.0  # what a cancelled agent gets to clean up, before it counts as e
 #     A2AError
 #       UsageError             the caller of this program is wrong
 #       PeerError              the other side broke a protocol
-#         HttpError  Http2Error  HpackError  GrpcError  SseError  JsonError
+#         HttpError  Http2Error  HpackError  SseError  JsonError
 #         ProtobufError  CardInvalid
 #       TransportError         unreachable or cut off
 #         Unreachable  CardNotFound  TimeoutExpired
@@ -354,14 +354,6 @@ class HpackError(Http2Error):
 
     def __init__(self, message: str, error_code: int = COMPRESSION_ERROR) -> None:
         super().__init__(error_code, message)
-
-
-class GrpcError(PeerError):
-    """A call that failed in a way that A2A has no error for; status is the name of the gRPC one."""
-
-    def __init__(self, status: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class SseError(PeerError):
@@ -1387,6 +1379,11 @@ Value  1 nullValue NullValue|  2 numberValue double|  3 stringValue string|  4 b
   5 structValue Struct|  6 listValue ListValue|
 ListValue  1 values Value*
 Timestamp  1 seconds int64  2 nanos int32
+Status  1 code int32  2 message string  3 details Any*
+Any  1 @type string  2 value bytes
+ErrorInfo  1 reason string  2 domain string  3 metadata string{}
+BadRequest  1 fieldViolations FieldViolation*
+FieldViolation  1 field string  2 description string
 """)
 NUMBERED = {**ENUMS, "NullValue": ("NULL_VALUE",)}
 VARINT, I64, LEN, SGROUP, EGROUP, I32 = range(6)  # wire types
@@ -2417,6 +2414,12 @@ class Http1Client(Http1Reader):
     @property
     def reusable(self) -> bool:
         return self._state is MESSAGE_READ and self.keep_alive and not self._buffer
+
+    def take_buffer(self) -> bytes:
+        """Give what is buffered, to be read by another."""
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        return data
 
     def request(
         self, method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes = b""
@@ -3859,6 +3862,16 @@ GRPC_OF_HTTP = {
 TIMEOUT_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 
 
+class GrpcError(Fault):
+    """A call that failed in a way that A2A has no error for; status is the name of the gRPC one."""
+
+    code = "GrpcError"
+
+    def __init__(self, status: str, message: str, *, details: list[Object] | None = None) -> None:
+        super().__init__(message, details=details)
+        self.grpc_status = status
+
+
 class GrpcReader:
     """Takes messages out of the bodies of one direction of a call.
 
@@ -3950,123 +3963,41 @@ def write_grpc_text(text: str) -> str:
     return quote(text[:GRPC_MESSAGE_CHARS].strip(" "), safe=_UNESCAPED, errors="replace")
 
 
-def _varint(value: int) -> bytes:
-    octets = bytearray()
-    while value > 127:
-        octets.append(value & 127 | 128)
-        value >>= 7
-    return bytes((*octets, value))
-
-
-def _octets(number: int, value: str | bytes) -> bytes:
-    """Write a protobuf field of octets."""
-    data = value.encode("utf-8", "replace") if isinstance(value, str) else value
-    return _varint(number << 3 | 2) + _varint(len(data)) + data
-
-
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        octet = data[at]
-        at += 1
-        value |= (octet & 127) << shift
-        if octet < 128:
-            return value, at
-    raise IndexError
-
-
-def _read_octets(data: bytes) -> list[tuple[int, bytes]]:
-    """Read the octet fields of a protobuf message, in order; numbers are passed over.
-
-    Raises  PeerError: cut off, or a kind of field that no detail has
-    """
-    fields, at = [], 0
-    try:
-        while at < len(data):
-            tag, at = _read_varint(data, at)
-            length, at = _read_varint(data, at)
-            if tag & 7 == 2:
-                fields.append((tag >> 3, data[at : at + length]))
-                at += length
-            elif tag & 7:
-                raise IndexError
-    except IndexError:
-        raise PeerError("The details of a gRPC error are malformed") from None
-    if at > len(data):
-        raise PeerError("The details of a gRPC error are cut off")
-    return fields
-
-
-def _texts(data: bytes) -> dict[int, str]:
-    return {number: octets.decode("utf-8", "replace") for number, octets in _read_octets(data)}
-
-
-def _write_error_info(detail: Object) -> bytes:
-    parts = [_octets(1, detail["reason"]), _octets(2, detail["domain"])]
-    for key, value in detail.get("metadata", {}).items():
-        parts.append(_octets(3, _octets(1, key) + _octets(2, value)))
-    return b"".join(parts)
-
-
-def _read_error_info(data: bytes) -> Object:
-    texts = _texts(data)
-    metadata = [_texts(octets) for number, octets in _read_octets(data) if number == 3]
-    info: Object = {"reason": texts.get(1, ""), "domain": texts.get(2, "")}
-    if metadata:
-        info["metadata"] = {entry.get(1, ""): entry.get(2, "") for entry in metadata}
-    return info
-
-
-def _write_bad_request(detail: Object) -> bytes:
-    rows = [(row["field"], row["description"]) for row in detail["fieldViolations"]]
-    return b"".join(_octets(1, _octets(1, field) + _octets(2, text)) for field, text in rows)
-
-
-def _read_bad_request(data: bytes) -> Object:
-    rows = [_texts(octets) for number, octets in _read_octets(data) if number == 1]
-    violations = [{"field": row.get(1, ""), "description": row.get(2, "")} for row in rows]
-    return {"fieldViolations": violations}
-
-
-DETAIL_CODECS = {
-    ERROR_INFO: (_write_error_info, _read_error_info),
-    BAD_REQUEST: (_write_bad_request, _read_bad_request),
-}
+_DETAILS = {ERROR_INFO: "ErrorInfo", BAD_REQUEST: "BadRequest"}  # those that we know
 
 
 def write_status_details(code: int, message: str, details: list[Object]) -> bytes:
     """Write a google.rpc.Status; details of a type that we do not know are left out."""
-    data = _varint(1 << 3) + _varint(code) + _octets(2, message)
-    for detail in details:
-        if detail["@type"] in DETAIL_CODECS:
-            packed = _octets(2, DETAIL_CODECS[detail["@type"]][0](detail))
-            data += _octets(3, _octets(1, detail["@type"]) + packed)
-    return data
+    packed = [
+        {"@type": kind, "value": encode_base64(write_protobuf(_DETAILS[kind], detail))}
+        for kind, detail in ((detail["@type"], detail) for detail in details)
+        if kind in _DETAILS
+    ]
+    return write_protobuf("Status", {"code": code, "message": message, "details": packed})
 
 
 def read_status_details(data: bytes) -> list[Object]:
     """Read the details of a google.rpc.Status that we know, in the shape of their JSON.
 
-    Raises  PeerError: malformed
+    Raises  ProtobufError
     """
-    details = []
-    for octets in [octets for number, octets in _read_octets(data) if number == 3]:
-        packed = dict(_read_octets(octets))
-        name = packed.get(1, b"").decode("utf-8", "replace")
-        if name in DETAIL_CODECS:
-            details.append({"@type": name, **DETAIL_CODECS[name][1](packed.get(2, b""))})
-    return details
+    return [
+        {"@type": kind, **read_protobuf(_DETAILS[kind], decode_base64(packed.get("value", "")))}
+        for kind, packed in (
+            (packed.get("@type"), packed)
+            for packed in read_protobuf("Status", data).get("details", [])
+        )
+        if kind in _DETAILS
+    ]
 
 
-def grpc_trailers(error: Fault | GrpcError) -> Headers:
+def grpc_trailers(fault: Fault) -> Headers:
     """Give the status of a failed call as trailers, with the details of A2A section 10.6."""
-    status = error.status if isinstance(error, GrpcError) else error.grpc_status
-    code, details = GRPC_STATUSES.index(status), []
-    if isinstance(error, Fault):
-        details = error.detail_objects()
-    trailers = [("grpc-status", str(code)), ("grpc-message", write_grpc_text(error.message))]
+    code = GRPC_STATUSES.index(fault.grpc_status)
+    trailers = [("grpc-status", str(code)), ("grpc-message", write_grpc_text(fault.message))]
+    details = fault.detail_objects()
     if details:
-        data = write_status_details(code, error.message, details)
+        data = write_status_details(code, fault.message, details)
         if len(data) <= GRPC_DETAILS_BYTES:
             trailers.append(("grpc-status-details-bin", encode_base64(data).rstrip("=")))
     return trailers
@@ -4094,7 +4025,7 @@ def grpc_error(status: str, message: str, details: list[Object]) -> A2AError:
             return FAULTS_BY_REASON[reason](message, details=details)
     cls = _ERRORS_OF_STATUS.get(status)
     if cls is None:
-        return GrpcError(status, message)
+        return GrpcError(status, message, details=details)
     return cls(message, details=details) if issubclass(cls, Fault) else cls(message)
 
 
@@ -5181,12 +5112,16 @@ def reason_of(error: BaseException) -> str:
 
 
 class Stream:
-    """A connected socket whose waits are bounded."""
+    """A connected socket whose waits are bounded.
 
-    __slots__ = ("socket",)
+    early    bytes that came with the answer of a proxy, to be received first
+    """
+
+    __slots__ = ("early", "socket")
 
     def __init__(self, connected: socket.socket) -> None:
         self.socket = connected
+        self.early = b""
 
     def receive(self, timeout_s: float | None) -> bytes | None:
         """Give the bytes that came, b"" at their end.
@@ -5194,6 +5129,9 @@ class Stream:
         timeout_s  None waits without end, 0 takes what is there; with no byte by then: gives None
         Raises     TransportError: the connection was cut
         """
+        if self.early:
+            data, self.early = self.early, b""
+            return data
         try:
             self.socket.settimeout(timeout_s)
             return self.socket.recv(READ_BYTES)
@@ -5230,9 +5168,10 @@ class TlsOptions(NamedTuple):
     insecure: bool = False  # accept any certificate
 
 
-def client_context(options: TlsOptions) -> ssl.SSLContext:
+def client_context(options: TlsOptions, protocol: str = "http/1.1") -> ssl.SSLContext:
     """Make the TLS settings of a client: TLS 1.2 or newer, verified unless insecure.
 
+    protocol  to be spoken inside (ALPN)
     Raises  UsageError: a file that is missing or does not hold what it should
     """
     try:
@@ -5244,7 +5183,7 @@ def client_context(options: TlsOptions) -> ssl.SSLContext:
             f"The TLS files cannot be used: {_tls_reason(error)}", hint="They must be PEM files."
         ) from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols([protocol])
     if options.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -5320,29 +5259,74 @@ class TlsStream(Stream):
             self._incoming.write_eof()
         return data
 
+    @property
+    def protocol(self) -> str:
+        """The protocol that both sides agreed on (ALPN), "" for none."""
+        return self._tls.selected_alpn_protocol() or ""
+
     def receive(self, timeout_s: float | None) -> bytes | None:
         """Give the bytes that came, decrypted, as Stream.receive does."""
         while True:
-            try:
-                return self._tls.read(READ_BYTES)
-            except ssl.SSLWantReadError:
-                self._flush(Patience())
-            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
-                return b""  # HTTP tells by its own lengths whether that was the end
-            except ssl.SSLError as error:
-                raise TransportError("TLS failed: " + _tls_reason(error)) from error
+            data = self._decrypt()
+            if data is not None:
+                return data
+            self._flush(Patience())
             if self._feed(timeout_s) is None:
                 return None
 
-    def send(self, data: bytes, patience: Patience) -> None:
-        """Encrypt and send all of data."""
-        rest = memoryview(data)
+    def _decrypt(self) -> bytes | None:
         try:
-            while rest:  # a MemoryBIO takes everything: no SSLWantWriteError
-                rest = rest[self._tls.write(rest[:READ_BYTES]) :]
-                self._flush(patience)
+            return self._tls.read(READ_BYTES)
+        except ssl.SSLWantReadError:
+            return None
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            return b""  # HTTP tells by its own lengths whether that was the end
         except ssl.SSLError as error:
             raise TransportError("TLS failed: " + _tls_reason(error)) from error
+
+    def send(self, data: bytes, patience: Patience) -> None:
+        """Encrypt and send all of data."""
+        for at in range(0, len(data), READ_BYTES):
+            self._stream.send(self._encrypt(data[at : at + READ_BYTES]), patience)
+
+    def _encrypt(self, data: bytes) -> bytes:
+        try:
+            self._tls.write(data)  # a MemoryBIO takes everything: no SSLWantWriteError
+        except ssl.SSLError as error:
+            raise TransportError("TLS failed: " + _tls_reason(error)) from error
+        return self._outgoing.read()
+
+
+class SharedTlsStream(TlsStream):
+    """TLS that one thread reads while another writes, which OpenSSL's own object does not allow."""
+
+    __slots__ = ("_guard",)
+
+    def __init__(
+        self, stream: Stream, context: ssl.SSLContext, host: str, patience: Patience
+    ) -> None:
+        self._guard = threading.Lock()
+        super().__init__(stream, context, host, patience)
+
+    def receive(self, timeout_s: float | None) -> bytes | None:
+        """Give the bytes that came, decrypted; what TLS itself has to say waits for a send."""
+        while True:
+            with self._guard:
+                data = self._decrypt()
+            if data is not None:
+                return data
+            data = self._stream.receive(timeout_s)
+            if data is None:
+                return None
+            with self._guard:
+                if data:
+                    self._incoming.write(data)
+                else:
+                    self._incoming.write_eof()
+
+    def _encrypt(self, data: bytes) -> bytes:
+        with self._guard:
+            return super()._encrypt(data)
 
 
 def _addresses(host: str, port: int) -> list[Any]:
@@ -5457,6 +5441,10 @@ class Connection:
             self._events = self._http.receive(data) if data else self._end()
         return self._events.pop(0)
 
+    def take_rest(self) -> bytes:
+        """Give what came after the answer: of a tunnel, the first bytes through it."""
+        return self._http.take_buffer()
+
     def has_ended(self) -> bool:
         """Say whether the answer ends with what is there by now."""
         try:
@@ -5554,6 +5542,7 @@ def _tunnel(stream: Stream, url: Url, proxy: Proxy, patience: Patience) -> None:
         patience.next_wait()
         raise Unreachable(f"The proxy {proxy.url.authority} failed: {error}") from error
     status = response.status if isinstance(response, Response) else 0
+    stream.early = connection.take_rest()
     if not 200 <= status < 300:
         said = f"answered {status}" if status else "did not answer"
         raise Unreachable(f"The proxy {proxy.url.authority} {said} when asked for {authority}")
@@ -5583,7 +5572,7 @@ class Pool:
         self._proxy = proxy
         self._connect_timeout_s = connect_timeout_s
         self._debug = debug or (lambda text: None)
-        self._context: ssl.SSLContext | None = None
+        self._contexts: dict[str, ssl.SSLContext] = {}  # by the protocol inside
         self._idle: dict[str, list[Connection]] = {}
         self._sockets: set[socket.socket] = set()
 
@@ -5641,31 +5630,57 @@ class Pool:
         return Answer(response, connection, patience, self)
 
     def _open(self, url: Url, patience: Patience) -> Connection:
-        patience = patience._replace(idle_s=self._connect_timeout_s)
         proxy = find_proxy(url, self._proxy, os.environ)
+        stream = self.open_stream(url, proxy, patience, tunnel=url.scheme == "https")
+        return Connection(stream, url.origin, proxy)
+
+    def open_http2(self, url: Url, patience: Patience) -> Http2Link:
+        """Connect to the server of a URL for the calls of several threads.
+
+        Raises       Unreachable; PeerError: over TLS the server does not offer HTTP/2
+        """
+        proxy = find_proxy(url, self._proxy, os.environ)
+        stream = self.open_stream(url, proxy, patience, tunnel=True, protocol="h2")
+        if isinstance(stream, TlsStream) and stream.protocol != "h2":
+            self.forget(stream.socket)
+            raise Unreachable(f"{url.authority} does not offer HTTP/2 over TLS (ALPN h2)")
+        return Http2Link(stream, url)
+
+    def open_stream(
+        self, url: Url, proxy: Proxy | None, patience: Patience, tunnel: bool, protocol: str = ""
+    ) -> Stream:
+        """Connect to the server of a URL, through a proxy where there is one.
+
+        tunnel       the proxy is to pass bytes on, not requests
+        protocol     "h2", or "" for HTTP/1.1
+        """
+        patience = patience._replace(idle_s=self._connect_timeout_s)
         via = proxy.url if proxy else url
         self.check_open()
-        secure = self._tls_context() if "https" in (url.scheme, via.scheme) else None
+        outer = self._tls_context("" if proxy else protocol) if via.scheme == "https" else None
+        inner = self._tls_context(protocol) if proxy and url.scheme == "https" else None
         made = connect(via, patience, self._connect_timeout_s, self._sockets.add)
         self._debug(f"connected to {via.authority}" + (" (a proxy)" if proxy else ""))
         stream = Stream(made)
+        secure = SharedTlsStream if protocol else TlsStream
         try:
             self.check_open()
-            if secure and via.scheme == "https":
-                stream = TlsStream(stream, secure, via.host, patience)
-            if secure and proxy and url.scheme == "https":
+            if outer:
+                stream = secure(stream, outer, via.host, patience)
+            if tunnel and proxy:
                 _tunnel(stream, url, proxy, patience)
-                stream = TlsStream(stream, secure, url.host, patience)
+            if inner:
+                stream = secure(stream, inner, url.host, patience)
         except BaseException as error:
-            self._forget(made)
+            self.forget(made)
             self.explain(error)
             raise
-        return Connection(stream, url.origin, proxy)
+        return stream
 
-    def _tls_context(self) -> ssl.SSLContext:
-        if self._context is None:
-            self._context = client_context(self._tls)
-        return self._context
+    def _tls_context(self, protocol: str) -> ssl.SSLContext:
+        if protocol not in self._contexts:
+            self._contexts[protocol] = client_context(self._tls, protocol or "http/1.1")
+        return self._contexts[protocol]
 
     def _take(self, origin: str) -> Connection | None:
         idle = self._idle.get(origin, [])
@@ -5691,9 +5706,10 @@ class Pool:
 
     def drop(self, connection: Connection) -> None:
         """Close a connection."""
-        self._forget(connection.stream.socket)
+        self.forget(connection.stream.socket)
 
-    def _forget(self, made: socket.socket) -> None:
+    def forget(self, made: socket.socket) -> None:
+        """Close a socket."""
         self._sockets.discard(made)
         made.close()
 
@@ -5716,6 +5732,259 @@ class Pool:
         for idle in list(self._idle.values()):
             while idle:
                 self.drop(idle.pop())
+
+
+class Http2Call:
+    """One request on an Http2Link, and the events of its answer as they come."""
+
+    __slots__ = ("events", "heard", "held", "link", "number", "patience", "waiting_bytes")
+
+    def __init__(self, link: Http2Link, number: int, patience: Patience) -> None:
+        self.link = link
+        self.number = number
+        self.patience = patience
+        self.events: deque[Http2Event] = deque()  # that came and were not asked for yet
+        self.waiting_bytes = 0  # of bodies among them
+        self.held = False  # the server has to wait
+        self.heard = link.heard  # what the connection had brought when the request went out
+
+    def event(self) -> Http2Event | None:
+        """Give the next event of the answer; None after patience.idle_s of silence.
+
+        Raises  TransportError: the connection was cut; PeerError; TimeoutExpired
+        """
+        return self.link.wait(self)
+
+    def close(self) -> None:
+        """Give the call up, unless it is over."""
+        self.link.drop(self)
+
+
+class Http2Link:
+    """One HTTP/2 connection of a client, for the calls of several threads at once.
+
+    Whoever waits for an answer reads for all of them, one thread at a time; when its own answer
+    is there, the next goes on. While nobody waits nobody reads, and the windows hold the server
+    back: no thread of our own is needed, and a call that is not read costs little memory.
+
+    failure   why nothing more will come, None while all is well
+    heard     how often something came
+    """
+
+    def __init__(self, stream: Stream, url: Url) -> None:
+        self.stream = stream
+        self.origin = url.origin
+        self.failure: A2AError | None = None
+        self.heard = 0
+        self._idle_since = time.monotonic()
+        self._farewell = ""  # what the server said before it left
+        self._machine = Http2Connection(client=True, scheme=url.scheme)
+        self._calls: dict[int, Http2Call] = {}
+        self._news = threading.Condition()  # guards all of this; told of whatever came
+        self._sending = threading.Lock()  # keeps what is written in order
+        self._reading = False
+
+    def is_good(self) -> bool:
+        """Say whether it may take another call, after a look at what came while it was idle."""
+        with self._news:
+            quiet = not self._calls and not self._reading
+            self._reading = self._reading or quiet
+        if quiet:
+            self._read(0)
+            if time.monotonic() - self._idle_since > KEEP_ALIVE_S:
+                return False
+        return not (self.failure or self._machine.closed)
+
+    def is_over(self) -> bool:
+        """Say whether no call is under way."""
+        return not self._calls
+
+    def request(
+        self, target: str, headers: Headers, body: bytes, patience: Patience
+    ) -> Http2Call | None:
+        """POST; give None where no more requests go over this connection now.
+
+        Raises  UsageError: what cannot be written
+        """
+        with self._news:
+            if self.failure or not self._machine.has_room:
+                return None
+            number = self._machine.request("POST", target, headers, body)
+            call = self._calls[number] = Http2Call(self, number, patience)
+        try:
+            self._flush(patience)
+        except TransportError as error:  # half a frame may be out: nothing can follow it
+            with self._news:
+                self._digest(None, TransportError(error.message))
+        return call
+
+    def wait(self, call: Http2Call) -> Http2Event | None:
+        """Give the next event of a call, reading for all while no other thread does."""
+        since = time.monotonic()
+        while True:
+            with self._news:
+                if call.events:
+                    return self._take_event(call)
+                if self.failure:
+                    raise type(self.failure)(self.failure.message)
+                patience = call.patience
+                if patience.idle_s is not None:
+                    patience = patience._replace(idle_s=since + patience.idle_s - time.monotonic())
+                left_s = patience.next_wait()
+                if patience.idle_s is not None and patience.idle_s <= 0:
+                    return None
+                if self._reading:
+                    self._news.wait(left_s)
+                    continue
+                self._reading = True
+            self._read(left_s)
+
+    def drop(self, call: Http2Call) -> None:
+        """Give a call up; one that is over already is none."""
+        with self._news:
+            if call.number not in self._calls:
+                return
+            self._forget(call.number)
+            self._machine.reset(call.number)
+        with contextlib.suppress(TransportError):
+            self._flush(ENDLESS, wait=False)
+
+    def _take_event(self, call: Http2Call) -> Http2Event:
+        event = call.events.popleft()
+        if isinstance(event, Data):
+            call.waiting_bytes -= len(event.data)
+            if call.held and call.waiting_bytes <= HELD_BYTES:
+                call.held = False
+                self._machine.hold(call.number, False)
+        return event
+
+    def _read(self, timeout_s: float | None) -> None:
+        """Read once, for everyone; only who has set _reading may."""
+        data: bytes | None = None
+        failure: A2AError | None = None
+        try:
+            self._flush(ENDLESS, wait=False)
+            data = self.stream.receive(timeout_s)
+            if data == b"":
+                failure = TransportError("The connection was closed" + self._farewell)
+        except TransportError as error:
+            failure = error
+        finally:  # after an interrupt as well
+            with self._news:
+                self._reading = False
+                self._digest(data, failure)
+                self._news.notify_all()
+
+    def _digest(self, data: bytes | None, failure: A2AError | None) -> None:
+        """Hand out what came, and the failure that ends it all."""
+        for event in self._machine.receive(data, time.monotonic()) if data else ():
+            if isinstance(event, GoAway):
+                said = event.message or dict(enumerate(HTTP2_ERRORS)).get(event.error_code, "")
+                if self._machine.state is CLOSED:
+                    failure = PeerError(f"The server does not keep to HTTP/2: {said}")
+                elif event.error_code:
+                    self._farewell = f" by the server: {said}"
+            elif event.stream in self._calls and not isinstance(event, WindowOpen):
+                self._hand_out(self._calls[event.stream], event)
+        self.heard += bool(data)
+        if failure and not self.failure:
+            self.failure = failure
+
+    def _hand_out(self, call: Http2Call, event: Http2Event) -> None:
+        call.events.append(event)
+        if isinstance(event, Data):
+            call.waiting_bytes += len(event.data)
+            if call.waiting_bytes > HTTP2_WINDOW_BYTES // 4 and not call.held:
+                call.held = True
+                self._machine.hold(call.number, True)
+        elif isinstance(event, (End, Reset)):
+            self._forget(call.number)
+
+    def _forget(self, number: int) -> None:
+        del self._calls[number]
+        self._idle_since = time.monotonic()
+
+    def _flush(self, patience: Patience, wait: bool = True) -> None:
+        """Write what the machine has. Who is not to wait leaves it to the thread that writes."""
+        while self._machine.sender.output and self._sending.acquire(wait):
+            try:
+                with self._news:
+                    data = self._machine.take_output()
+                self.stream.send(data, patience)
+            finally:
+                self._sending.release()
+
+
+class Http2Pool:
+    """The HTTP/2 connections of a client. Threads may share it."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._links: list[Http2Link] = []
+        self._lock = threading.Lock()
+
+    def request(
+        self, url: Url, target: str, headers: Headers, body: bytes, patience: Patience
+    ) -> Http2Call:
+        """POST, and wait for the first event of the answer or for patience.idle_s.
+
+        What no server can have looked at goes once more, over a new connection: when a kept one
+        turns out to be dead, or its server refuses the stream.
+        Raises       Unreachable: nothing was sent; TransportError, PeerError, TimeoutExpired
+        """
+        headers = [("host", url.authority), ("user-agent", USER_AGENT), *headers]
+        try:
+            for link in self._kept(url.origin):
+                call = link.request(target, headers, body, patience)
+                if call and self._is_heard(call):
+                    return call
+            link = self._pool.open_http2(url, patience)
+            with self._lock:
+                self._links.append(link)
+            call = link.request(target, headers, body, patience)
+            if call is None:
+                raise link.failure or TransportError(f"{url.authority} takes no requests")
+            self._first(call)
+            return call
+        except A2AError as error:
+            self._pool.explain(error)
+            raise
+
+    def _kept(self, origin: str) -> list[Http2Link]:
+        """Give the connections to an origin that are good; forget those that are not."""
+        with self._lock:
+            links = [link for link in self._links if link.origin == origin]
+        good = []
+        for link in links:
+            if link.is_good():
+                good.append(link)
+            elif link.is_over():
+                with self._lock, contextlib.suppress(ValueError):
+                    self._links.remove(link)
+                self._pool.forget(link.stream.socket)
+        return good
+
+    def _is_heard(self, call: Http2Call) -> bool:
+        """Wait for the first event; say whether the server may have looked at the request."""
+        try:
+            first = self._first(call)
+        except (TimeoutExpired, PeerError):
+            raise
+        except TransportError:
+            if call.link.heard != call.heard or self._pool.closed:
+                raise
+            return False
+        return not (isinstance(first, Reset) and first.error_code == REFUSED_STREAM)
+
+    def _first(self, call: Http2Call) -> Http2Event | None:
+        try:
+            event = call.event()
+        except BaseException:
+            call.close()
+            raise
+        if event is not None:
+            call.events.appendleft(event)
+        return event
 
 
 # --- server side
