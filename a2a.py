@@ -7393,11 +7393,18 @@ class CardFinder:
     tried   pairs of a place and what was there
     """
 
-    def __init__(self, pool: Pool, options: ClientOptions, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        options: ClientOptions,
+        warn: Callable[[str], None],
+        debug: Callable[..., None],
+    ) -> None:
         self.tried: list[tuple[str, str]] = []
         self._pool = pool
         self._options = options
         self._warn = warn
+        self._debug = debug
 
     def find(self, agent: str | Object, patience: Patience) -> Card:
         """Find the card of an agent as the user named it; a dict is the card itself.
@@ -7477,8 +7484,10 @@ class CardFinder:
             fixed.append(("if-none-match", etag))
         for hops_left in range(CARD_REDIRECTS, -1, -1):
             headers = fixed + (own if url.origin == origin else [])
+            self._debug(f"> GET {url}", headers)
             answer = self._pool.request("GET", url, headers, patience=patience)
             body = answer.read(CARD_BYTES)
+            self._debug(f"< {answer.status}", answer.headers.items(), body)
             target = _redirect(url, answer) if hops_left else None
             if target is None:
                 break
@@ -7733,7 +7742,7 @@ class Link:
             connect_timeout_s=options.connect_timeout_s,
             debug=self.debug,
         )
-        self.finder = CardFinder(self.pool, options, self.warn)
+        self.finder = CardFinder(self.pool, options, self.warn, self.debug)
 
     def warn(self, text: str) -> None:
         """Tell the user what is no error."""
@@ -9254,7 +9263,7 @@ class Live:
     def answer(self, message: Object) -> None:
         """Show a message in place of a task: streams hold it and nothing else."""
         self._publish({"message": message})
-        self._end_streams()
+        self.end_streams()
 
     def _show_task(self, subscription: Subscription) -> None:
         assert self.task is not None
@@ -9277,27 +9286,30 @@ class Live:
             if settled or job.outcome.immediate:
                 job.outcome.settle()
         if state in TERMINAL_STATES or state == INPUT_REQUIRED:  # AMB-4: not AUTH_REQUIRED
-            self._end_streams()
+            self.end_streams()
         self.runner.release(self)
 
-    def _end_streams(self) -> None:
+    def end_streams(self, fault: Fault | None = None) -> None:
+        """End what streams this task."""
         watchers, self.watchers = self.watchers, []
         for watcher in watchers:
-            watcher.end()
+            watcher.end(fault)
 
 
 class Outcome:
     """What the sender of a message waits for.
 
     message    the agent answered with a message, in place of a task
+    fault      the agent refused the message with an error, in place of a task
     immediate  the sender waits for the task to appear, not for its end
     settled    nothing to wait for any more
     """
 
-    __slots__ = ("_waiter", "immediate", "message", "settled")
+    __slots__ = ("_waiter", "fault", "immediate", "message", "settled")
 
     def __init__(self) -> None:
         self.message: Object | None = None
+        self.fault: Fault | None = None
         self.immediate = self.settled = False
         self._waiter: asyncio.Future[None] | None = None
 
@@ -9378,14 +9390,28 @@ class Job:
         self._return("" if turn.parked else COMPLETED)
 
     def _fail(self, error: BaseException) -> None:
-        """Fail the task; only an agent's own words go to the caller (RPC-08)."""
+        """Fail the task; only an agent's own words go to the caller (RPC-08).
+
+        One of the nine errors of A2A, when nothing was said before, is given in place of a task.
+        """
         if self.unwanted:
             text = ""
+        elif isinstance(error, Fault) and error.reason and self.silent:
+            self.outcome.fault = error
+            self.live.end_streams(error)
+            self.outcome.settle()
+            self._return("")
+            return
         elif isinstance(error, TaskFailed):
             text = str(error)
         else:
             text = self.live.runner.report(f"the agent, task {self.live.task_id}", error)
         self._return(FAILED, text)
+
+    @property
+    def silent(self) -> bool:
+        """Nothing of the agent, and no task, has been seen by anybody."""
+        return self.live.task is None and not self.turn.events
 
     def _return(self, state: str, text: str = "") -> None:
         if state and not self.unwanted:
@@ -9782,6 +9808,8 @@ class Service:
             outcome.immediate = settings.get("returnImmediately", False)
             if not (outcome.immediate and live.task):
                 await outcome.wait()
+        if outcome.fault is not None:
+            raise outcome.fault
         if outcome.message is not None:
             return {"message": outcome.message}
         assert live.task is not None
@@ -9793,7 +9821,9 @@ class Service:
         """Give a message to the agent, and stream what comes of it."""
         settings = call.params.get("configuration", {})
         subscription = Subscription(_history_length(settings, "configuration."), write)
-        await self._submit(call, settings, subscription)
+        job = await self._submit(call, settings, subscription)
+        if job.outcome.fault is not None:
+            raise job.outcome.fault
         return subscription
 
     async def get_task(self, call: Call) -> Object:
@@ -10610,6 +10640,12 @@ def _read_bindings(text: str) -> list[str]:
     return [_read_binding(word) for word in text.split(",") if word.strip()]
 
 
+def _read_version(text: str) -> str:
+    if not re.fullmatch(r"[1-9][0-9]*\.[0-9]+", text):
+        raise ValueError("is no version from 1.0 on; earlier ones are not spoken here")
+    return text
+
+
 def _read_state(text: str) -> str:
     name = text.upper().replace("-", "_")
     name = name if name.startswith("TASK_STATE_") else "TASK_STATE_" + name
@@ -10629,6 +10665,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "BINDING": _read_binding,
     "LIST": _read_bindings,
     "STATE": _read_state,
+    "VERSION": _read_version,
 }
 
 
@@ -11001,9 +11038,10 @@ class TextOutput:
     one blank, so that the first empty line is the block's end.
     """
 
-    def __init__(self, console: Console, verbose: bool = False) -> None:
+    def __init__(self, console: Console, verbose: bool = False, history: bool = False) -> None:
         self.console = console
         self.verbose = verbose
+        self.history = history or verbose
         self.open = ""  # the artifact whose text the open block holds
         self.fresh = True  # at the start of a line of the open block
         self.named: tuple[str, str] | None = None  # the task and context already written
@@ -11058,6 +11096,8 @@ class TextOutput:
     def message(self, message: Object, label: str) -> None:
         """Write a message: its id under the label, then its parts."""
         self.field(label, message.get("messageId", ""))
+        if label == "History message" or self.verbose:
+            self.field("Role", message.get("role", ""))
         for part in message.get("parts", ()):
             self.part(part)
         self.details(message)
@@ -11093,9 +11133,8 @@ class TextOutput:
             self.message(status["message"], "Status message")
         for artifact in task.get("artifacts", ()):
             self.artifact(artifact)
-        for message in task.get("history", ()):
+        for message in task.get("history", ()) if self.history else ():
             self.message(message, "History message")
-            self.field("Role", message.get("role", ""))
         self.details(task)
 
     def artifact(self, artifact: Object, name: str = "") -> None:
@@ -11846,6 +11885,252 @@ def _shown(option: Option, text: str) -> str:
     return text.partition(":")[0] + ":***" if option.metavar == "KEY:VALUE" else "***"
 
 
+# --- serving ------------------------------------------------------------------------------------
+
+
+def serve_from(run: Invocation, agent: Any, **defaults: Any) -> None:
+    """Serve an agent as the settings say, until a signal comes; say in one line when it is ready.
+
+    defaults   for what no setting says
+    """
+    get = run.settings
+
+    def ready(server: Server) -> None:
+        if run.as_json:
+            line = {"type": "ready", "url": server.url, "port": server.port, "pid": os.getpid()}
+            run.console.write(json_text(line) + "\n")
+        else:
+            run.console.write(f"Ready: {server.url} (stop with Ctrl-C)\n")
+
+    options = {
+        "public_url": get["public-url"],
+        "name": get["name"],
+        "description": get["description"],
+        "skills": [read_skill(text) for text in get["skill"]],
+        "card": get["card"],
+        "max_concurrent_tasks": get["max-concurrent-tasks"],
+    }
+    server = Server(
+        agent,
+        host=get["host"],
+        port=get["port"],
+        transports=get["transports"],
+        allow_hosts=get["allow-host"],
+        max_connections=get["max-connections"],
+        keep_tasks=get["keep-tasks"],
+        max_request_bytes=get["max-request-mib"],
+        lenient_version=get["lenient-version"],
+        ready=ready,
+        **{**defaults, **{key: value for key, value in options.items() if value}},
+    )
+    server.run()
+
+
+def read_skill(text: str) -> Object:
+    """Read a skill from ID or ID=DESCRIPTION."""
+    name, _, description = text.partition("=")
+    return {"id": name, "name": name, "description": description or name, "tags": [name]}
+
+
+def run_serve(run: Invocation) -> None:
+    """Serve an agent until a signal comes."""
+    serve_from(run, run.settings["agent"])
+
+
+def run_demo_server(run: Invocation) -> None:
+    """Serve the agent for practice and tests."""
+    skill = {"id": "demo", "name": "Demo", "description": DEMO_HELP, "tags": ["demo", "test"]}
+    about = "Drives every task state, part kind and error; send help for its commands"
+    serve_from(run, demo_agent, name="Demo", description=about, skills=[skill])
+
+
+# --- demo ---------------------------------------------------------------------------------------
+
+DEMO_HELP = """\
+Commands, the first word of a message:
+  help                 this text
+  echo TEXT            the text again, as an artifact; so does anything that is no command
+  message TEXT         a direct message, without a task
+  parts                an artifact with a part of every kind: text, data, file, address
+  back                 an artifact with the parts that were sent
+  chunks N             an artifact in N chunks
+  artifacts N          N artifacts
+  status TEXT          a status message while working, then the end
+  work SECONDS         working for so long, with a status every second: for waits and cancels
+  sleep SECONDS        nothing at all for so long: the task stays submitted
+  ask QUESTION         asks for input; whatever is answered completes the task
+  auth SECONDS         asks for authorization and goes on by itself after so long
+  fail TEXT            fails
+  reject TEXT          rejects the task
+  error NAME           answers with an error of A2A, such as TaskNotFoundError
+To see a task canceled: work 60, then task cancel."""
+
+
+async def demo_agent(turn: Turn) -> Any:
+    """Do what the first word of the message says: for practice, and to test clients with."""
+    word, _, rest = re.sub(r"\s", " ", turn.text.strip(), count=1).partition(" ")
+    action = DEMO_ACTIONS.get(word.lower())
+    if action:
+        return await action(turn, rest)
+    if len(turn.history) > 1:
+        return f"You answered: {turn.text}"
+    return turn.text or turn.message["parts"]
+
+
+async def _demo_help(turn: Turn, rest: str) -> Any:
+    return DEMO_HELP
+
+
+async def _demo_echo(turn: Turn, rest: str) -> Any:
+    return rest
+
+
+async def _demo_message(turn: Turn, rest: str) -> Any:
+    turn.reply(rest or "hello")
+
+
+async def _demo_parts(turn: Turn, rest: str) -> Any:
+    return [
+        {"text": "Grüße 東京 😀", "mediaType": "text/plain"},
+        {"data": {"answer": 42, "list": [1, None, "x"]}, "mediaType": JSON_TYPE},
+        {"raw": "iVBORw0KGgo=", "filename": "dot.png", "mediaType": "image/png"},
+        {"url": "https://example.com/report.pdf", "filename": "report.pdf",
+         "mediaType": "application/pdf"},
+    ]  # fmt: skip
+
+
+async def _demo_back(turn: Turn, rest: str) -> Any:
+    return turn.message["parts"]
+
+
+async def _demo_chunks(turn: Turn, rest: str) -> Any:
+    count = _demo_number(rest, 3)
+    for number in range(1, count + 1):
+        last = number == count
+        turn.artifact([{"text": f"chunk {number}\n"}], name="chunks", append=number > 1, last=last)
+        await asyncio.sleep(0.05)
+
+
+async def _demo_artifacts(turn: Turn, rest: str) -> Any:
+    for number in range(1, _demo_number(rest, 3) + 1):
+        turn.artifact([{"text": f"artifact {number}"}], name=f"artifact-{number}")
+
+
+async def _demo_status(turn: Turn, rest: str) -> Any:
+    turn.status(rest or "on it")
+    return "done"
+
+
+async def _demo_work(turn: Turn, rest: str) -> Any:
+    for second in range(_demo_number(rest, 5)):
+        turn.status(f"second {second + 1}")
+        await asyncio.sleep(1)
+    return "done"
+
+
+async def _demo_sleep(turn: Turn, rest: str) -> Any:
+    await asyncio.sleep(_demo_number(rest, 5))
+    return "done"
+
+
+async def _demo_ask(turn: Turn, rest: str) -> Any:
+    turn.ask(rest or "What is your name?")
+
+
+async def _demo_auth(turn: Turn, rest: str) -> Any:
+    turn.need_auth("Sign in at https://example.com/device with the code ABCD-EFGH")
+    await asyncio.sleep(_demo_number(rest, 10))
+    turn.status("authorized")
+    return "done"
+
+
+async def _demo_fail(turn: Turn, rest: str) -> Any:
+    raise TaskFailed(rest or "failed as asked")
+
+
+async def _demo_reject(turn: Turn, rest: str) -> Any:
+    turn.reject(rest or "rejected as asked")
+
+
+async def _demo_error(turn: Turn, rest: str) -> Any:
+    for fault in FAULTS.values():
+        if fault.__name__.lower() in (rest.lower(), rest.lower() + "error"):
+            raise fault()
+    return "There are " + ", ".join(fault.__name__ for fault in FAULTS.values())
+
+
+def _demo_number(text: str, default: int) -> int:
+    return min(int(text), 3600) if re.fullmatch(r"[0-9]{1,4}", text.strip()) else default
+
+
+DEMO_ACTIONS: dict[str, Callable[[Turn, str], Any]] = {
+    "help": _demo_help,
+    "echo": _demo_echo,
+    "message": _demo_message,
+    "parts": _demo_parts,
+    "back": _demo_back,
+    "chunks": _demo_chunks,
+    "artifacts": _demo_artifacts,
+    "status": _demo_status,
+    "work": _demo_work,
+    "sleep": _demo_sleep,
+    "ask": _demo_ask,
+    "auth": _demo_auth,
+    "fail": _demo_fail,
+    "reject": _demo_reject,
+    "error": _demo_error,
+}
+
+
+def run_demo(run: Invocation) -> None:
+    """Start an agent, call it over every transport and show what came back."""
+    parts: list[Object] = [
+        {"text": "Hello, agent!"},
+        {"raw": encode_base64(b"seven bytes and some more"), "filename": "notes.txt",
+         "mediaType": "text/plain"},
+        {"data": {"question": "6 x 7", "answer": 42}},
+    ]  # fmt: skip
+    with Server(
+        demo_agent, port=0, name="Demo", description="Gives back what it is sent"
+    ) as server:
+        told = [f"An agent is listening at {server.url}", "Sent to it each time:"]
+        told += [f"    {demo_part(part)}" for part in parts]
+        run.console.write("\n".join(told) + "\n")
+        for binding in server.options.transports:
+            with Client(server.url, transport=(binding,)) as client:
+                run.console.write(f"\n{binding}\n")
+                task = client.send(["back", *parts])["task"]
+                run.console.write(f"    {task['status']['state']} with an artifact of\n")
+                for part in task["artifacts"][0]["parts"][1:]:
+                    run.console.write(f"        {demo_part(part)}\n")
+        with Client(server.url) as client:
+            run.console.write(f"\nA stream over {client.transport}\n")
+            for event in client.stream("chunks 3"):
+                run.console.write(f"    {demo_event(event)}\n")
+    run.console.write(
+        "\nIt works. To go on:\n"
+        "    python3 a2a.py serve --agent echo\n"
+        '    python3 a2a.py send http://127.0.0.1:41241 "hello"\n'
+    )
+
+
+def demo_part(part: Object) -> str:
+    """Say what a part is, on one line."""
+    if "text" in part:
+        return f"text  {plain(part['text'])}"
+    if "data" in part:
+        return f"data  {json_text(part['data'])}"
+    return f"file  {plain(describe_file(part))}"
+
+
+def demo_event(event: Object) -> str:
+    """Say what happened, on one line."""
+    if "artifactUpdate" in event:
+        return f"chunk   {plain(text_of(event))}"
+    task = event.get("task") or event["statusUpdate"]
+    return f"status  {task['status']['state']}"
+
+
 # --- help ---------------------------------------------------------------------------------------
 
 HELP = """\
@@ -11998,6 +12283,9 @@ COMMANDS = {
          run_task_subscribe, "follow a task"),
         ("task download", "AGENT TASK_ID", "Saving Waiting Delivery Interaction " + _TO_ALL,
          run_task_download, "save a task's artifacts"),
+        ("serve", "", "Server Output", run_serve, "be an agent"),
+        ("demo-server", "", "Server Output", run_demo_server, "be an agent to practise with"),
+        ("demo", "", "Output", run_demo, "see it work: an agent and a client on this machine"),
         ("config show", "", "Message Interaction Waiting History Card List " + _TO_ALL,
          run_config_show, "show every setting and where it comes from"),
         ("completion", "SHELL", "Output", run_completion, "complete in bash, zsh or fish"),
@@ -12061,7 +12349,8 @@ def load_settings(run: Invocation, prefix: str) -> None:
     if run.as_json:
         run.out = JsonOutput(run.console, run.settings["stream"])
     else:
-        run.out = TextOutput(run.console, run.settings["verbose"])
+        history = bool(run.settings["history"])
+        run.out = TextOutput(run.console, run.settings["verbose"], history)
 
 
 def report(run: Invocation, error: A2AError) -> int:

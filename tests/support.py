@@ -212,7 +212,7 @@ class Served(Process):
             self.wait()
             raise
         self.url = self.ready["url"].rstrip("/")
-        self.port = int(self.url.rsplit(":", 1)[1])
+        self.port = self.ready["port"]
 
 
 # --- bytes ---------------------------------------------------------------------------------------

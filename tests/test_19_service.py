@@ -897,6 +897,27 @@ class Failing(ServiceTest):
         self.assertEqual(a2a.text_of(task["status"]), "No such flight")
         self.assertEqual(self.logged, [])
 
+    async def test_an_agent_refuses_a_message_with_an_error_of_the_protocol(self):
+        async def agent(turn):
+            if "later" in turn.text:
+                await asyncio.sleep(0.01)
+            if "said" in turn.text:
+                turn.status("on it")
+            raise a2a.ContentTypeNotSupportedError("no cats")
+
+        self.serve(agent)
+        for text in ("now", "later"):
+            with self.assertRaisesRegex(a2a.ContentTypeNotSupportedError, "no cats"):
+                await self.send(text)
+            with self.assertRaisesRegex(a2a.ContentTypeNotSupportedError, "no cats"):
+                await read(await self.stream(text))
+        self.assertEqual([], self.logged)
+        task = (await self.send("said"))["task"]
+        self.assertEqual(a2a.FAILED, task["status"]["state"])
+        self.assertNotIn("no cats", str(task))
+        listed = await self.call("ListTasks", {})
+        self.assertEqual([task["id"]], [one["id"] for one in listed["tasks"]])
+
     async def test_an_answer_that_is_none(self):
         """JSON-06: what goes out has parts of the right shape, or the task fails."""
         for answer in (

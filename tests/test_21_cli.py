@@ -7,6 +7,7 @@ import os
 import pathlib
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -163,6 +164,7 @@ class ValueTest(unittest.TestCase):
             "svc-param": "no colon",
             "timeout": "soon",
             "status": "sleeping",
+            "a2a-version": "0.3",
         }
         for name, text in wrong.items():
             with self.subTest(name=name), self.assertRaises(a2a.UsageError) as caught:
@@ -347,6 +349,11 @@ class HelpTest(Folder):
         for flag in ("--version", "-v"):
             self.assertEqual(f"a2a.py {a2a.VERSION}\n", self.cli(flag).stdout)
 
+    def test_no_option_is_nobodys(self):
+        for option in a2a.CLI_OPTIONS.values():
+            owners = [c.name for c in a2a.COMMANDS.values() if option in a2a.options_of(c)]
+            self.assertTrue(owners, f"--{option.name} belongs to no command")
+
 
 class UsageTest(Folder):
     def test_usage_errors_are_json_where_json_is_wanted(self):
@@ -380,6 +387,7 @@ class UsageTest(Folder):
     def test_hints_name_what_was_meant(self):
         self.assertIn("did you mean send?", self.cli("sned").stderr)
         self.assertIn("task get", self.cli("task").stderr)
+        self.assertIn("of serve", self.cli("config", "show", "--framed").stderr)
 
 
 class AgentTest(Folder):
@@ -652,6 +660,88 @@ class OutputTest(Folder):
             self.assertEqual(1, done.returncode)
             self.assertIn("A2ACLI_ERR_INTERNAL", done.stdout + done.stderr)
             self.assertEqual("--debug" in more, "Traceback" in done.stderr)
+
+
+class ServeTest(Folder):
+    """serve and demo, as processes."""
+
+    def served(self, *arguments, **options):
+        agent = support.Served(*arguments, **options)
+        self.addCleanup(agent.__exit__)
+        return agent
+
+    def test_serve_says_that_it_is_ready_in_one_line(self):
+        agent = self.served("--agent", "echo")
+        self.assertEqual({"type", "url", "port", "pid"}, set(agent.ready))
+        self.assertEqual("ready", agent.ready["type"])
+        self.assertEqual(agent.popen.pid, agent.ready["pid"])
+        self.assertIn("State: TASK_STATE_COMPLETED", self.cli("send", agent.url, "hi").stdout)
+        command = [sys.executable, support.A2A, "serve", "--port", "0"]
+        with support.Process(command) as child:
+            self.assertRegex(child.wait_for("Ready"), r"^Ready: http://127\.0\.0\.1:\d+ ")
+
+    @unittest.skipIf(os.name == "nt", "no signals")
+    def test_signals_end_it_cleanly(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            agent = self.served()
+            agent.popen.send_signal(number)
+            self.assertEqual(0, agent.wait())
+            self.assertEqual("", agent.stderr)
+
+    def test_options_reach_the_card(self):
+        path = self.write(self.work / "card.json", '{"version": "7.7"}')
+        agent = self.served(
+            "--name", "Rex", "--description", "A dog", "--skill", "fetch=Brings things", "--skill",
+            "sit", "--card", path, "--transports", "rest", "--public-url", "http://dog.example/a",
+        )  # fmt: skip
+        self.assertEqual("http://dog.example/a", agent.ready["url"])
+        reference = f"http://127.0.0.1:{agent.ready['port']}"
+        card = json.loads(self.cli("card", "get", reference, "-o", "json").stdout)
+        self.assertEqual(
+            ("Rex", "A dog", "7.7"), (card["name"], card["description"], card["version"])
+        )
+        self.assertEqual(["fetch", "sit"], [skill["id"] for skill in card["skills"]])
+        self.assertEqual(
+            [("HTTP+JSON", "http://dog.example/a")],
+            [(row["protocolBinding"], row["url"]) for row in card["supportedInterfaces"]],
+        )
+
+    def test_an_agent_of_a_file_imports_this_very_module(self):
+        program = (
+            "import a2a, sys\ndef answer(turn):\n    return str(a2a is sys.modules['__main__'])\n"
+        )
+        path = self.write(self.work / "agent.py", program)
+        agent = self.served("--agent", f"{path}:answer")
+        self.assertIn("Text:\nTrue\n", self.cli("send", agent.url, "hi").stdout)
+
+    def test_client_variables_do_not_change_a_server(self):
+        env = {"A2ACLI_OUTPUT": "text", "A2ACLI_NAME": "wrong", "A2A_SERVE_NAME": "right"}
+        agent = self.served(env=env)
+        card = self.cli("card", "get", agent.url).stdout
+        self.assertIn("Name: right\n", card)
+        given = self.write(self.work / "serve.env", "A2A_SERVE_NAME=filed\nA2ACLI_NAME=wrong")
+        agent = self.served("--config", given)
+        self.assertIn("Name: filed\n", self.cli("card", "get", agent.url).stdout)
+
+    def test_what_cannot_be_served_is_said(self):
+        agent = self.served()
+        for arguments in (
+            ("--port", agent.ready["port"]),
+            ("--host", "0.0.0.0", "--port", "0"),
+            ("--agent", "nonsense", "--port", "0"),
+            ("--transports", "morse", "--port", "0"),
+            ("--card", "none.json", "--port", "0"),
+            ("--public-url", "morse", "--port", "0"),
+        ):
+            with self.subTest(arguments=arguments):
+                done = self.cli("serve", *arguments, "-o", "json")
+                self.assertEqual((2, "A2ACLI_ERR_USAGE"), (done.returncode, envelope(done)["code"]))
+
+    def test_demo(self):
+        done = self.cli("demo")
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        for wanted in ("JSONRPC", "HTTP+JSON", "notes.txt (text/plain, 25 bytes)", "chunk 3"):
+            self.assertIn(wanted, done.stdout)
 
 
 class CompletionTest(Folder):
