@@ -4891,10 +4891,9 @@ def _append_text(part: Object, more: str) -> None:
 
 def new_id() -> str:
     """Give a new random id: a UUID of version 4 (RFC 9562 section 5.4)."""
-    bits = int.from_bytes(os.urandom(16), "big")
-    bits = (bits & ~(0xF << 76) | 4 << 76) & ~(3 << 62) | 2 << 62  # version and variant
-    text = f"{bits:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    text = os.urandom(16).hex()
+    variant = "89ab"[ord(text[16]) & 3]
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
 
 
 @functools.lru_cache(maxsize=2)
@@ -6023,7 +6022,7 @@ class Started:
         try:
             self._awaited = self._coroutine.send(None)
         except (Exception, asyncio.CancelledError) as ended:
-            self._ended = ended
+            self._ended = ended.with_traceback(None)  # whose frame would keep us alive
 
     def send(self, value: Any) -> Any:
         """Give what the first step awaited, after that go on."""
@@ -8416,7 +8415,8 @@ class MemoryStore:
             return False
         update = event.get("statusUpdate")
         if update is None:
-            self._grow(record, _weight(event))
+            update = event.get("artifactUpdate")
+            self._grow(record, _weight(update["artifact"]["parts"] if update else event))
             apply(record.task, event)
             return True
         status = update["status"]
@@ -8485,8 +8485,11 @@ class MemoryStore:
             space.contexts[record.context_id].forget()
             space.states[old_state].forget()
         space.everything.add(entry)
-        space.contexts.setdefault(record.context_id, Timeline()).add(entry)
-        space.states.setdefault(state, Timeline()).add(entry)
+        for timelines, key in ((space.contexts, record.context_id), (space.states, state)):
+            timeline = timelines.get(key)
+            if timeline is None:
+                timeline = timelines[key] = Timeline()
+            timeline.add(entry)
         if record.task is None:
             space.ended.add(entry)
             self._ended.add(entry)
@@ -8604,7 +8607,7 @@ class Turn:
         self.folder = ""
         self.events: deque[Object] = deque()  # what the agent said and nobody has stored yet
         self.ended = self.parked = False  # it says nothing more; or it left the task waiting
-        self._wake = wake
+        self.wake = wake
         self._task: Object | None = None
         self._artifacts: dict[str, str] = {}  # their ids by name; "" is the latest
         self._unwanted = False
@@ -8688,7 +8691,7 @@ class Turn:
         if not append and not artifact_id and (not name or not known):
             known = f"artifact-{self.number}-{len(self._artifacts) + 1}"
         artifact: Object = {"artifactId": known, "parts": parts_of(what)}
-        if name:
+        if name and not append:
             artifact["name"] = name
         if description:
             artifact["description"] = description
@@ -8736,7 +8739,7 @@ class Turn:
         if not self.ended:
             self.ended = ends
             self.events.append(event)
-            self._wake()
+            self.wake()
 
     def cancel(self) -> None:
         """Tell the agent that its work is no longer wanted."""
@@ -8774,6 +8777,8 @@ def parts_of(what: Any) -> list[Object]:
     if isinstance(what, (bytes, bytearray)):
         return [{"raw": encode_base64(bytes(what))}]
     if isinstance(what, dict):
+        if len(what) == 1 and isinstance(what.get("text"), str):
+            return [{"text": what["text"]}]
         if isinstance(what.get("raw"), (bytes, bytearray)):
             what = {**what, "raw": encode_base64(bytes(what["raw"]))}
         return [read_message("Part", _plain_json(what))]
@@ -9018,17 +9023,19 @@ ANONYMOUS = Caller()
 class Pace:
     """So many turns a minute for each caller; 0 is no limit."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.limit = limit
+        self._clock = clock
         self._times: dict[Owner, deque[float]] = {}
 
-    def step(self, owner: Owner, clock: float) -> None:
+    def step(self, caller: Caller) -> None:
         """Count one turn.
 
         Raises  RateLimitedError: there were too many in the minute before
         """
         if not self.limit:
             return
+        owner, clock = caller.owner, self._clock()
         if owner not in self._times:
             self._forget(clock - 60)
         times = self._times.setdefault(owner, deque(maxlen=self.limit))
@@ -9435,36 +9442,38 @@ class Job:
             return
         self._draining = True
         events = self.turn.events
-        for _ in range(BURST_EVENTS):
-            if not events:
-                break
-            try:
-                await self._take(events.popleft())
-            except Exception as error:
-                self._give_up(error)
-        self._draining = False
+        try:
+            for _ in range(BURST_EVENTS):
+                if not events:
+                    break
+                await self._take(events)
+        except Exception as error:
+            self._give_up(error)
+        finally:
+            self._draining = False
         if events:
             self.wake()  # for the rest, once readers have taken what is queued for them
         elif self.returned:
             self.leave()
 
-    async def _take(self, event: Object) -> None:
+    async def _take(self, events: deque[Object]) -> None:
+        """Take the next event; the first makes the task appear, unless it is a reply."""
         live = self.live
-        if "message" in event:
-            message = event["message"]
-            if live.task is None:
-                self.outcome.message = message
-                live.answer(message)
-                self.outcome.settle()
-                return
-            status: Object = {"state": COMPLETED, "timestamp": now()}
-            status["message"] = {**message, "taskId": live.task_id}
-            event = status_update(live.task_id, live.context_id, status)
-        if live.task is None:
-            self.turn.events.appendleft(event)
-            await self.appear()
-        else:
+        message = events[0].get("message")
+        if live.task is not None:
+            event = events.popleft()
+            if message:
+                told = {**message, "taskId": live.task_id}
+                status = {"state": COMPLETED, "timestamp": now(), "message": told}
+                event = status_update(live.task_id, live.context_id, status)
             await live.apply(event)
+        elif message:
+            events.popleft()
+            self.outcome.message = message
+            live.answer(message)
+            self.outcome.settle()
+        else:
+            await self.appear()
 
     async def appear(self) -> None:
         """Show the task, as working if it is."""
@@ -9518,10 +9527,15 @@ class Job:
         """The turn is over: its place is free."""
         if not self._over:
             self._over = True
+            self.turn.wake = _nobody  # a thread may keep the turn; the job need not live with it
             self.live.jobs.remove(self)
             if self.started:
                 self.live.runner.places.leave(self)
             self.live.runner.release(self.live)
+
+
+def _nobody() -> None:
+    """Wake nobody: the turn is over."""
 
 
 def start_task(coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -9897,7 +9911,7 @@ class Service:
         self._check_types(message)
         owner, task_id = _owner_of(call), message.get("taskId")
         if not task_id:
-            self.pace.step(call.caller.owner, time.monotonic())
+            self.pace.step(call.caller)
             return await self.runner.begin(owner, call, message, subscription)
         live = await self.runner.open(owner, task_id)
         context_id = message.get("contextId")
@@ -9907,7 +9921,7 @@ class Service:
             raise UnsupportedOperationError(f"The task has ended as {live.state}")
         if live.state not in INTERRUPTED_STATES:
             raise UnsupportedOperationError("The task is still at work; it takes no message now")
-        self.pace.step(call.caller.owner, time.monotonic())
+        self.pace.step(call.caller)
         return await self.runner.resume(live, call, message, subscription)
 
     def _check_types(self, message: Object) -> None:
