@@ -418,10 +418,10 @@ class SuiteTest(ShapeCase):
                 self.assertTrue(files, f"chapter {number} has no tests/test_{number:02}_*.py")
 
     def test_every_test_asserts_something(self):
-        helpers = asserting_functions(ast.parse((TESTS / "support.py").read_text("utf-8")), set())
+        helpers = asserting_functions(parsed(TESTS / "support.py"), set())
         silent = []
         for path in self.files():
-            tree = ast.parse(path.read_text(encoding="utf-8"))
+            tree = parsed(path)
             good = asserting_functions(tree, helpers)
             silent += [
                 f"{path.relative_to(ROOT)}:{node.lineno}: {node.name} asserts nothing"
@@ -436,7 +436,7 @@ class SuiteTest(ShapeCase):
         """The second would silently take the place of the first."""
         doubled = []
         for path in self.files():
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in ast.walk(parsed(path)):
                 if isinstance(node, (ast.ClassDef, ast.Module)):
                     names = [n.name for n in node.body if isinstance(n, (*FUNCTIONS, ast.ClassDef))]
                     doubled += [f"{path.name}: {n}" for n in set(names) if names.count(n) > 1]
@@ -458,7 +458,7 @@ class SuiteTest(ShapeCase):
     def test_every_case_has_a_test(self):
         named = {}
         for path in self.files():
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in ast.walk(parsed(path)):
                 if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
                     head = (ast.get_docstring(node) or "").partition(":")[0]
                     for case in re.findall(r"\b[A-Z0-9]+-\d+\b", head):
@@ -475,26 +475,37 @@ class SuiteTest(ShapeCase):
 
 def asserting_functions(tree, helpers):
     """Give the names of functions that assert, themselves or by a function of that kind."""
-    functions = [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]
+    calls = {}
     good = set(helpers)
+    for node in ast.walk(tree):
+        if isinstance(node, FUNCTIONS):
+            asserts, names = what_it_calls(node)
+            calls.setdefault(node.name, set()).update(names)
+            good |= {node.name} if asserts else set()
     while True:
-        more = {node.name for node in functions if asserts(node, good)} - good
+        more = {name for name, names in calls.items() if names & good} - good
         if not more:
             return good
         good |= more
 
 
-def asserts(function, good):
+def what_it_calls(function):
+    """Give (whether it asserts by itself, the names of what it calls)."""
+    asserts, names = False, set()
     for node in ast.walk(function):
         if isinstance(node, ast.Assert):
-            return True
-        if isinstance(node, ast.Raise) and "AssertionError" in ast.dump(node):
-            return True
-        if isinstance(node, ast.Call):
-            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if name.startswith("assert") or name == "fail" or name in good:
-                return True
-    return False
+            asserts = True
+        elif isinstance(node, ast.Raise):
+            asserts = asserts or "AssertionError" in ast.dump(node)
+        elif isinstance(node, ast.Call):
+            names.add(getattr(node.func, "attr", getattr(node.func, "id", "")))
+    return asserts or any(n.startswith("assert") or n == "fail" for n in names), names
+
+
+@functools.cache
+def parsed(path):
+    """Parse a test file, once."""
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 class VersionTest(ShapeCase):
