@@ -378,6 +378,7 @@ class QueryTest(unittest.TestCase):
     def test_blank_and_unknown_ones_are_unset(self):
         self.assertEqual({}, self.read("ListTasksRequest", "status=&pageSize=&x=1&&contextId"))
         self.assertEqual({}, self.read("ListTasksRequest", ""))
+        self.assertEqual({"pageSize": 2}, self.read("ListTasksRequest", "x=1&pageSize=2&y"))
 
     def test_bad_values_are_refused(self):
         """REST-05, REST-06: a filter that cannot be read is never 'all tasks'."""

@@ -90,6 +90,13 @@ class WriteTest(unittest.TestCase):
         self.assertEqual(b"", a2a.write_protobuf("Message", value))
         self.assertEqual(b"", a2a.write_protobuf("ListTasksResponse", {"pageSize": 0, "tasks": []}))
 
+    def test_sizes_around_those_that_take_another_byte(self):
+        for size in (0, 1, 127, 128, 129, 16383, 16384):
+            data = a2a.write_protobuf("Part", {"text": "x" * size})
+            head = 2 if size < 128 else 3 if size < 16384 else 4
+            self.assertEqual(head + size, len(data))
+            self.assertEqual({"text": "x" * size}, a2a.read_protobuf("Part", data))
+
     def test_enum_names_and_numbers(self):
         for state, data in (
             ("TASK_STATE_COMPLETED", b"\x08\x03"),
@@ -167,6 +174,8 @@ class LimitTest(unittest.TestCase):
         bomb = b"\x2a\x00" * (a2a.JSON_CONTAINERS + 1)  # two bytes each, a dict of 64 for each
         with self.assertRaisesRegex(a2a.ProtobufError, "too many messages"):
             a2a.read_protobuf("Message", bomb)
+        allowed = a2a.read_protobuf("Message", bomb[: 2 * (a2a.JSON_CONTAINERS - 1)])
+        self.assertEqual(a2a.JSON_CONTAINERS - 1, len(allowed["parts"]))
 
     def test_groups_end_within_their_message(self):
         inside = b"\x7b\x0a\x01x"  # opened in the part, closed behind it

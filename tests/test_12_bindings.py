@@ -62,7 +62,7 @@ class ServiceParametersTest(unittest.TestCase):
         )
 
     def test_an_absent_version_is_refused_with_the_way_out(self):
-        """VER-01: absent or empty means 0.3, which is not spoken."""
+        """AMB-2, VER-01: absent or empty means 0.3, which is not spoken."""
         for headers in ({}, {"a2a-version": ""}, {"a2a-version": " "}):
             for call in (rpc_call, rest_call):
                 with self.assertRaises(a2a.VersionNotSupportedError) as caught:
@@ -154,6 +154,13 @@ class JsonRpcServerTest(unittest.TestCase):
                 self.assertEqual((row["code"], row["id"]), (answer["error"]["code"], answer["id"]))
                 for word in ("Traceback", "json.decoder", "KeyError", "char "):
                     self.assertNotIn(word, answer["error"]["message"])
+
+    def test_methods_of_older_versions_get_a_hint(self):
+        """RPC-03: who asks with a name of version 0.3 is told what the names look like now."""
+        with self.assertRaisesRegex(a2a.MethodNotFoundError, "SendMessage"):
+            rpc_call("message/send")
+        with self.assertRaisesRegex(a2a.MethodNotFoundError, "^Method not found$"):
+            rpc_call("Nothing")
 
     def test_violations_are_in_the_data(self):
         """RPC-04: a BadRequest names each field."""
@@ -534,11 +541,26 @@ class ClientReplyTest(unittest.TestCase):
             self.assertEqual('Bearer realm="a"', caught.exception.challenge)
             self.assertIn("Bearer realm", caught.exception.hint)
             self.assertNotIn("\x1b", str(caught.exception))
+            self.assertIn("(401)", str(caught.exception))
+            with self.assertRaisesRegex(a2a.AuthFailed, r"does not allow this \(403\): no$"):
+                self.reply(binding, 403, b"no")
 
     def test_a_redirect_names_where_to(self):
         with self.assertRaises(a2a.HttpError) as caught:
             self.reply(a2a.JSONRPC, 302, b"", headers={"location": "https://other.example/"})
         self.assertIn("https://other.example/", str(caught.exception))
+
+    def test_the_codes_are_those_of_the_class(self):
+        body = {"error": {"code": 404, "status": "NOT_FOUND", "message": "no", "details": [INFO]}}
+        with self.assertRaises(a2a.TaskNotFoundError) as caught:
+            self.reply(a2a.REST, 404, body)
+        self.assertEqual(-32001, caught.exception.jsonrpc_code)
+
+    def test_only_2xx_is_success(self):
+        for status in (300, 304, 399):
+            with self.assertRaises(a2a.HttpError) as caught:
+                self.reply(a2a.REST, status, TASK, "GetTask")
+            self.assertEqual(status, caught.exception.status)
 
     def test_when_to_come_back(self):
         for value, seconds in (("7", 7), ("Wed, 21 Oct 2026 07:28:00 GMT", 0), ("9" * 50, 0)):
