@@ -958,14 +958,14 @@ def encode_base64(data: bytes) -> str:
     return binascii.b2a_base64(data, newline=False).decode()
 
 
-_TIMESTAMP = re.compile(
-    r"(\d{4}-\d\d-\d\d)[Tt]([01]\d|2[0-3]):([0-5]\d):([0-5]\d|60)(?:\.(\d{1,9}))?"
-    r"(?:[Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))",
-    re.ASCII,
-)  # RFC 3339 section 5.6
-_CANONICAL = re.compile(  # the usual form and day, so that nothing is to be done
-    r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3])(?::[0-5]\d){2}\.\d{3}Z",
-    re.ASCII,
+# RFC 3339 section 5.6; both patterns are compiled when first used.
+_TIMESTAMP = (
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9]|60)"
+    r"(?:\.([0-9]{1,9}))?(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))"
+)
+_CANONICAL = (  # the usual form and day, so that nothing is to be done
+    r"(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
+    r"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z"
 )
 FIRST_SECOND, LAST_SECOND = -62135596800, 253402300799  # the years 0001 to 9999
 
@@ -1000,7 +1000,7 @@ def split_timestamp(text: str) -> tuple[int, int]:
 
     Raises  ValueError: another form, no such day, or outside the years 0001 to 9999
     """
-    match = _TIMESTAMP.fullmatch(text)
+    match = re.fullmatch(_TIMESTAMP, text)
     if not match:
         raise ValueError("not a timestamp")
     date, hour, minute, second, fraction, sign, offset_hours, offset_minutes = match.groups()
@@ -1028,7 +1028,7 @@ def read_timestamp(text: str) -> str:
 
     Raises  ValueError: not a timestamp (A2A section 5.6.1), or one without its zone
     """
-    return text if _CANONICAL.fullmatch(text) else join_timestamp(*split_timestamp(text))
+    return text if re.fullmatch(_CANONICAL, text) else join_timestamp(*split_timestamp(text))
 
 
 class _Reading:
@@ -4529,27 +4529,30 @@ class JsonRpcBinding:
 _PARAMETER = re.compile(r"{(\w+)}")
 
 
-def _compile_routes() -> list[tuple[re.Pattern[str], dict[str, Operation]]]:
-    """Give (pattern of the path, its operations by method); what has a verb after ":" is first."""
-    by_path: dict[str, dict[str, Operation]] = {}
-    for operation in OPERATIONS.values():
-        methods = by_path.setdefault(operation.path, {})
+def _sort_routes() -> tuple[dict[str, dict[str, Operation]], dict[str, dict[str, Operation]]]:
+    """Give the operations by method of each fixed path, and of each pattern of the other paths.
+
+    Patterns that end in a verb (":cancel") come first, or it would count as part of the id.
+    """
+    fixed: dict[str, dict[str, Operation]] = {}
+    patterns: dict[str, dict[str, Operation]] = {}
+    for operation in sorted(OPERATIONS.values(), key=lambda row: "}:" not in row.path):
+        pattern = _PARAMETER.sub(r"(?P<\1>[^/]+)", operation.path)
+        methods = (patterns if "{" in operation.path else fixed).setdefault(pattern, {})
         methods[operation.verb] = operation
         if operation.name == "SubscribeToTask":
             methods["GET"] = operation  # AMB-1: the specification says both
-    ordered = sorted(by_path, key=lambda path: not re.search(r"}:\w+$", path))
-    return [(re.compile(_PARAMETER.sub(r"(?P<\1>[^/]+)", p)), by_path[p]) for p in ordered]
+    return fixed, patterns
 
 
-ROUTES = _compile_routes()
-_FIXED = {path.pattern: methods for path, methods in ROUTES if not path.groups}
+_FIXED_ROUTES, _ROUTES = _sort_routes()
 
 
 def _match_route(path: str) -> tuple[dict[str, Operation], dict[str, str]]:
-    if path in _FIXED:
-        return _FIXED[path], {}
-    for pattern, methods in ROUTES:
-        match = pattern.fullmatch(path)
+    if path in _FIXED_ROUTES:
+        return _FIXED_ROUTES[path], {}
+    for pattern, methods in _ROUTES.items():
+        match = re.fullmatch(pattern, path)  # compiled at first use: a client needs none of them
         if match:
             return methods, match.groupdict()
     return {}, {}
