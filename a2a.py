@@ -237,6 +237,7 @@ HTTP2_CONTROL_FRAMES = 1000  # PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DA
 HTTP2_RESETS = 100  # streams that end early (rapid reset, CVE-2023-44487)
 GRPC_MESSAGE_CHARS = 1024  # of an error; clients take 8 KiB of headers in all
 GRPC_DETAILS_BYTES = 4 * 1024  # of an error; larger ones are left out
+GRPC_USUAL_BYTES = 4 * 1024 * 1024  # what other implementations take, unless they are told
 
 # JSON. Depth 64 is far beyond real messages and far below Python's recursion limit.
 JSON_DEPTH = 64
@@ -3555,16 +3556,24 @@ class Http2Connection(Http2Machine):
             self._send(stream, [(":status", str(status)), *headers], b"", end)
 
     def respond(
-        self, number: int, status: int, headers: Iterable[tuple[str, str]], body: bytes = b""
-    ) -> None:
-        """Send a whole answer; Content-Length is added."""
+        self, number: int, status: int, headers: Iterable[tuple[str, str]], body: bytes = b"",
+        trailers: Sequence[tuple[str, str]] = (),
+    ) -> None:  # fmt: skip
+        """Send a whole answer. With trailers that is one of gRPC: without a body they are its
+        head too; all others get their Content-Length.
+        """
         stream = self.streams.get(number)
-        if stream is not None:
-            head = [(":status", str(status)), *headers]
-            if status != 204:
-                head.append(("content-length", str(len(body))))
-            silent = stream.bodiless or status in (204, 304)
-            self._send(stream, head, b"" if silent else body, True)
+        if stream is None:
+            return
+        head = [(":status", str(status)), *headers]
+        if trailers and body:
+            self._send(stream, head, body, False)
+            self.trailers(number, list(trailers))
+            return
+        if not trailers and status != 204:
+            head.append(("content-length", str(len(body))))
+        silent = stream.bodiless or status in (204, 304)
+        self._send(stream, [*head, *trailers], b"" if silent else body, True)
 
     def _send(self, stream: Http2Stream, head: Headers, body: bytes, end: bool) -> None:
         stream.move(SEND)
@@ -3862,6 +3871,12 @@ GRPC_OF_HTTP = {
 TIMEOUT_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 
 
+def is_grpc(content_type: str) -> bool:
+    """Say whether a body of that type holds messages in protobuf."""
+    kind = content_type.partition(";")[0].rstrip().lower()
+    return kind in (GRPC_TYPE, GRPC_TYPE + "+proto")
+
+
 class GrpcError(Fault):
     """A call that failed in a way that A2A has no error for; status is the name of the gRPC one."""
 
@@ -4137,6 +4152,7 @@ class Reply(NamedTuple):
     status: int
     headers: list[tuple[str, str]]
     body: bytes
+    trailers: Sequence[tuple[str, str]] = ()
 
 
 class RouteError(Fault):
@@ -4382,11 +4398,26 @@ def _request_headers(
     return headers
 
 
-class JsonRpcBinding:
+class Binding:
+    """What the bindings share where they have nothing of their own.
+
+    payload       makes the bytes of a StreamResponse, which all streams of the binding share
+    heartbeat     what may be written into a stream that is silent
+    """
+
+    stream_headers = STREAM_HEADERS
+    payload = staticmethod(write_json)
+    heartbeat = SSE_COMMENT
+
+    def trailers(self, fault: Fault | None = None) -> Sequence[tuple[str, str]]:
+        """Give what follows the body of a stream, or of one that ends with a fault."""
+        return ()
+
+
+class JsonRpcBinding(Binding):
     """JSON-RPC 2.0 over HTTP (A2A section 9)."""
 
     name = "JSONRPC"
-    stream_headers = STREAM_HEADERS
 
     def read(
         self, request: Request, path: str, query: str, body: bytes, lenient_version: bool = False
@@ -4581,11 +4612,10 @@ def _unquote_values(values: dict[str, str]) -> Object:
         raise invalid_params([("", "the path is not percent-encoded UTF-8")]) from None
 
 
-class RestBinding:
+class RestBinding(Binding):
     """HTTP+JSON (A2A section 11)."""
 
     name = "HTTP+JSON"
-    stream_headers = STREAM_HEADERS
 
     def read(
         self, request: Request, path: str, query: str, body: bytes, lenient_version: bool = False
@@ -4699,9 +4729,103 @@ class RestBinding:
         return _read_event(value, warn)
 
 
-JSONRPC = JsonRpcBinding()
-REST = RestBinding()
-BINDINGS: dict[str, Any] = {binding.name: binding for binding in (JSONRPC, REST)}
+def write_stream_response(value: Object) -> bytes:
+    """Write an event as protobuf."""
+    return write_protobuf("StreamResponse", value)
+
+
+class GrpcBinding(Binding):
+    """gRPC (A2A section 10): a call is a stream of HTTP/2, its outcome stands in the trailers."""
+
+    name = "GRPC"
+    stream_headers: list[tuple[str, str]] = [("content-type", GRPC_TYPE)]
+    payload = staticmethod(write_stream_response)
+    heartbeat = b""
+
+    def operation(self, request: Request, path: str) -> Operation:
+        """Find the operation of a call before its message is read.
+
+        Raises  GrpcError UNIMPLEMENTED: another service, method or encoding of messages
+        """
+        service, _, method = path[1:].rpartition("/")
+        if service != GRPC_SERVICE or method not in OPERATIONS or request.method != "POST":
+            raise GrpcError("UNIMPLEMENTED", f"Unknown method: {excerpt(path)}")
+        if not is_grpc(request.headers.get("content-type", "")):
+            raise GrpcError("UNIMPLEMENTED", f"Messages are {GRPC_TYPE}, which is protobuf")
+        return OPERATIONS[method]
+
+    def read(
+        self, request: Request, path: str, query: str, body: bytes, lenient_version: bool = False
+    ) -> Call:
+        """Read a call.
+
+        Raises  Fault for error()
+        """
+        operation = self.operation(request, path)
+        version, extensions = read_service_parameters(request.headers)
+        check_version(version, lenient_version)
+        reader = GrpcReader(len(body))
+        messages = reader.receive(body)
+        reader.receive_end()
+        if len(messages) != 1:
+            raise GrpcError("UNIMPLEMENTED", f"{len(messages)} messages came where one is due")
+        try:
+            params = read_protobuf(operation.request, messages[0])
+        except ProtobufError as error:
+            raise GrpcError("INVALID_ARGUMENT", error.message) from None
+        return Call(self, operation, read_message(operation.request, params), version, extensions)
+
+    def result(self, call: Call, value: Object) -> Reply:
+        message = write_protobuf(call.operation.response, value)
+        return Reply(200, self.stream_headers, write_grpc_message(message), GRPC_OK)
+
+    def error(self, call: Call | None, fault: Fault) -> Reply:
+        """Answer with trailers only."""
+        return Reply(200, self.stream_headers, b"", self.trailers(fault))
+
+    def trailers(self, fault: Fault | None = None) -> Sequence[tuple[str, str]]:
+        if fault is None:
+            return GRPC_OK
+        if fault.http_status == 413:
+            fault = GrpcError("RESOURCE_EXHAUSTED", fault.message)
+        return grpc_trailers(fault)
+
+    def event(self, call: Call, payload: bytes) -> bytes:
+        """Write one event of a stream; payload is a StreamResponse from write_stream_response."""
+        return write_grpc_message(payload)
+
+    def stream_error(self, call: Call, fault: Fault) -> bytes:
+        return b""
+
+    def request(
+        self, operation: Operation, params: Object, base_path: str, request_id: str,
+        version: str = PROTOCOL_VERSION, extensions: Sequence[str] = (), verb: str = "",
+    ) -> tuple[str, str, list[tuple[str, str]], bytes]:  # fmt: skip
+        """Give the method, path, headers and body that do an operation."""
+        headers = [
+            ("te", "trailers"),
+            ("content-type", GRPC_TYPE),
+            ("grpc-accept-encoding", "identity"),
+            ("a2a-version", version),
+        ]
+        if extensions:
+            headers.append(("a2a-extensions", ",".join(extensions)))
+        body = write_grpc_message(write_protobuf(operation.request, params))
+        return "POST", f"/{GRPC_SERVICE}/{operation.name}", headers, body
+
+    def read_answer(self, operation: Operation, message: bytes, warn: Warn = _no_warning) -> Object:
+        """Read a message of an answer; {} for an event of an unknown kind.
+
+        Raises  PeerError: it is not usable
+        """
+        value = read_protobuf(operation.response, message)
+        if operation.streams:
+            return _read_event(value, warn)
+        return _read_result(operation.response, value, warn)
+
+
+JSONRPC, REST, GRPC = JsonRpcBinding(), RestBinding(), GrpcBinding()
+BINDINGS: dict[str, Any] = {binding.name: binding for binding in (JSONRPC, REST, GRPC)}
 
 
 # ============================================================================
@@ -6121,10 +6245,16 @@ class Exchange:
         body, self._body = bytes(self._body), b""
         return body
 
-    def respond(self, status: int, headers: list[tuple[str, str]], body: bytes = b"") -> None:
-        """Write a whole answer."""
+    def respond(
+        self,
+        status: int,
+        headers: list[tuple[str, str]],
+        body: bytes = b"",
+        trailers: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """Write a whole answer; HTTP/1.1 has no use for the trailers."""
         self.started = self.ended = True
-        self._lane.respond(self, status, headers, body)
+        self._lane.respond(self, status, headers, body, trailers)
 
     def start(self, status: int, headers: list[tuple[str, str]]) -> None:
         """Write the head of an answer whose body comes by write() and ends with end()."""
@@ -6348,8 +6478,9 @@ class Http1Lane(Lane):
     # For the exchange.
 
     def respond(
-        self, exchange: Exchange, status: int, headers: list[tuple[str, str]], body: bytes
-    ) -> None:
+        self, exchange: Exchange, status: int, headers: list[tuple[str, str]], body: bytes,
+        trailers: Sequence[tuple[str, str]] = (),
+    ) -> None:  # fmt: skip
         """Write a whole answer in one piece."""
         listener = self.wire.listener
         if listener.stopping or status == 413:
@@ -6546,11 +6677,12 @@ class Http2Lane(Lane):
     # For the exchange.
 
     def respond(
-        self, exchange: Exchange, status: int, headers: list[tuple[str, str]], body: bytes
-    ) -> None:
+        self, exchange: Exchange, status: int, headers: list[tuple[str, str]], body: bytes,
+        trailers: Sequence[tuple[str, str]] = (),
+    ) -> None:  # fmt: skip
         """Write a whole answer."""
         headers = [*headers, self.wire.listener.date]
-        self.machine.respond(exchange.request.stream, status, headers, body)
+        self.machine.respond(exchange.request.stream, status, headers, body, trailers)
         self._unwritten_bytes += len(body)
         self._flush()
 
@@ -6776,14 +6908,15 @@ class Listener:
         self.date = ("date", "")
         self._wires: set[ServerWire] = set()
         self._arriving: set[asyncio.Task[Any]] = set()  # accepted, no wire yet
-        self._accepting: asyncio.Task[None] | None = None
+        self._accepting: list[asyncio.Task[None]] = []
         self._timer: asyncio.TimerHandle | None = None
 
     def open(self, bound: socket.socket) -> None:
         """Accept connections from a socket that is bound and listens, until stop()."""
-        self.sweep()
+        if not self._accepting:
+            self.sweep()
         bound.setblocking(False)
-        self._accepting = asyncio.get_running_loop().create_task(self._accept(bound))
+        self._accepting.append(asyncio.get_running_loop().create_task(self._accept(bound)))
 
     async def _accept(self, bound: socket.socket) -> None:
         """Accept by hand: asyncio's own way floods the log when descriptors run out."""
@@ -6834,8 +6967,8 @@ class Listener:
     def stop(self) -> None:
         """Accept nothing more, close what is idle; what is being answered may end."""
         self.stopping = True
-        if self._accepting is not None:
-            self._accepting.cancel()
+        for accepting in self._accepting:
+            accepting.cancel()
         for wire in list(self._wires):
             wire.lane.stop()
 
@@ -7606,6 +7739,28 @@ def read_interface_url(interface: Interface) -> Url:
     return url
 
 
+def read_grpc_target(interface: Interface) -> Url:
+    """Read the address of a gRPC interface, in any spelling that cards and people use.
+
+    host:port is TLS, on loopback it is not; https, grpcs, http and grpc say it; dns: does not.
+    Raises  CardInvalid: no host, or a path, which gRPC does not have
+    """
+    text = re.sub(r"^(dns|ipv4|ipv6):(//[^/]*/)?", "", interface.url.strip())
+    scheme, mark, rest = text.partition("://")
+    secure = {"https": "https", "grpcs": "https", "http": "http", "grpc": "http"}
+    try:
+        if mark and scheme.lower() not in secure:
+            raise UsageError(f"{scheme} is no scheme of gRPC")
+        url = read_url(f"{secure[scheme.lower()]}://{rest}" if mark else f"https://{text}")
+        if not mark and is_loopback(url.host):
+            url = read_url(f"http://{text}")
+        if url.path.strip("/") or url.query:
+            raise UsageError("gRPC has no paths: give host:port")
+    except UsageError as error:
+        raise CardInvalid(f"{interface.url!r} is no address for gRPC: {error}") from None
+    return url._replace(path="")
+
+
 SILENCE: Object = {}  # what a stream gives when idle_s seconds passed without a byte
 
 if TYPE_CHECKING:
@@ -7713,7 +7868,84 @@ class HttpTransport:
             answer.close()
 
 
-TRANSPORTS = {"JSONRPC": HttpTransport, "HTTP+JSON": HttpTransport}
+class GrpcTransport(HttpTransport):
+    """One gRPC interface: its calls share a connection of HTTP/2."""
+
+    read_url = staticmethod(read_grpc_target)
+
+    def __init__(self, link: Link, interface: Interface, extra: Extra) -> None:
+        super().__init__(link, interface, extra)
+        self._http2 = Http2Pool(link.pool)
+
+    def unary(self, operation: Operation, params: Object, patience: Patience) -> Object:
+        """Make a call that has one answer."""
+        found = []
+        for event in self._events_of(operation, self._begin(operation, params, patience)):
+            if event is SILENCE:
+                raise TransportError("The answer stopped in the middle")
+            found.append(event)
+        if len(found) != 1:
+            raise PeerError(f"The agent answered with {len(found)} messages where one is due")
+        return found[0]
+
+    def stream(self, operation: Operation, params: Object, patience: Patience) -> Events:
+        """Make a call that streams."""
+        call = self._begin(operation, params, patience)
+        call.patience = patience
+        events = self._events_of(operation, call)
+        first = next(events, None)  # a refusal is raised here
+        return events if first is None else self._go_on(first, events)
+
+    def _go_on(self, first: Object, events: Events) -> Events:
+        with contextlib.closing(events):
+            yield first
+            yield from events
+
+    def _begin(self, operation: Operation, params: Object, patience: Patience) -> Http2Call:
+        if operation.request == "SendMessageRequest":  # an agent may think before it answers
+            patience = patience._replace(idle_s=None)
+        if self.interface.tenant:
+            params = {**params, "tenant": self.interface.tenant}
+        options = self._link.options
+        _, target, own, body = self._binding.request(
+            operation, params, "", "", options.version, options.extensions
+        )
+        # An API key that a card wants in the query has no query here: it goes as metadata.
+        keys = {name.lower(): value for name, value in parse_qsl(self._extra.query)}
+        headers = list({**dict(own), **keys, **self._extra.headers}.items())
+        if patience.deadline is not None:
+            left_s = max(0.0, patience.deadline - time.monotonic())
+            headers.append(("grpc-timeout", write_grpc_timeout(left_s)))
+        if len(body) > GRPC_USUAL_BYTES:
+            self._link.warn("The message is larger than the 4 MiB that most gRPC servers take")
+        if options.debug:
+            self._link.debug(f"> {target} to {self._url}", headers, write_json(params))
+        return self._http2.request(self._url, target, headers, body, patience)
+
+    def _events_of(self, operation: Operation, call: Http2Call) -> Events:
+        """Give each message of an answer, and SILENCE where there is none for long."""
+        answer = GrpcAnswer()
+        try:
+            while not answer.done:
+                event = call.event()
+                if event is None:
+                    yield SILENCE
+                    continue
+                for message in answer.receive(event):
+                    value = self._binding.read_answer(operation, message, self._link.warn)
+                    if self._link.options.debug:
+                        self._link.debug("<", (), write_json(value))
+                    if value or not operation.streams:
+                        yield value
+        finally:
+            call.close()
+
+
+TRANSPORTS: dict[str, type[HttpTransport]] = {
+    "JSONRPC": HttpTransport,
+    "HTTP+JSON": HttpTransport,
+    "GRPC": GrpcTransport,
+}
 
 
 class Extra(NamedTuple):
@@ -9980,6 +10212,7 @@ class ServerOptions(NamedTuple):
     name, description, skills    for the card; a skill is an AgentSkill or a text, its name
     card         a partial AgentCard, or the path of one, laid over the built one
     transports   which bindings are listed and served, in that order
+    grpc_port    a second port, listed for gRPC; 0 picks one, None: the same port serves it
     allow_hosts  further names that a Host header may have
     max_concurrent_tasks, queue, tasks_a_minute    as Service has them
     max_connections, keep_tasks, max_request_bytes    and for all of these 0 means no limit
@@ -9994,7 +10227,8 @@ class ServerOptions(NamedTuple):
     description: str = ""
     skills: Sequence[Object | str] = ()
     card: Object | str = ""
-    transports: Sequence[str] = ("JSONRPC", "HTTP+JSON")
+    transports: Sequence[str] = ("JSONRPC", "HTTP+JSON", "GRPC")
+    grpc_port: int | None = None
     allow_hosts: Sequence[str] = ()
     max_concurrent_tasks: int | None = None
     queue: int = TURN_QUEUE
@@ -10006,10 +10240,13 @@ class ServerOptions(NamedTuple):
     ready: Callable[[Any], None] | None = None
 
 
-def build_card(options: ServerOptions, url: str, agent: Agent) -> Object:
+def build_card(
+    options: ServerOptions, url: str, agent: Agent, grpc_port: int | None = None
+) -> Object:
     """Make the agent's card.
 
     url          where it is reached: never taken from a request
+    grpc_port    where gRPC is, when not there
     agent        its defaults fill what the options leave open
     Raises       UsageError: the card given by the user breaks the specification
     Source       A2A section 4.4.1; section 8.4.1: nothing empty, unknown or default in it
@@ -10019,10 +10256,7 @@ def build_card(options: ServerOptions, url: str, agent: Agent) -> Object:
     card = {
         "name": name,
         "description": options.description or _description_of(agent),
-        "supportedInterfaces": [
-            {"url": url, "protocolBinding": binding, "protocolVersion": PROTOCOL_VERSION}
-            for binding in options.transports
-        ],
+        "supportedInterfaces": list(_interfaces(options, url, grpc_port)),
         "version": VERSION,
         "capabilities": {"streaming": True, "pushNotifications": False},
         "defaultInputModes": list(agent.defaults.input_modes),
@@ -10037,6 +10271,19 @@ def build_card(options: ServerOptions, url: str, agent: Agent) -> Object:
     if card["capabilities"].get("pushNotifications"):
         raise UsageError("The card promises push notifications, which this version does not send")
     return read_message("AgentCard", card)
+
+
+def _interfaces(options: ServerOptions, url: str, grpc_port: int | None) -> Iterator[Object]:
+    """Give the interfaces for the card. That of gRPC is host:port, as other cards have it.
+
+    gRPC has no paths: below the path of a public URL it can be listed with a port of its own only.
+    """
+    base = read_url(url)
+    host = f"[{base.host}]" if ":" in base.host else base.host
+    for binding in options.transports:
+        where = url if binding != "GRPC" else f"{host}:{grpc_port or base.port}"
+        if binding != "GRPC" or grpc_port or not base.path.strip("/"):
+            yield {"url": where, "protocolBinding": binding, "protocolVersion": PROTOCOL_VERSION}
 
 
 def _name_of(agent: Agent) -> str:
@@ -10199,17 +10446,22 @@ class Edge:
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer one exchange."""
-        path, _, query = exchange.request.target.partition("?")
+        request = exchange.request
+        path, _, query = request.target.partition("?")
         path = self._own_path(path)
-        binding = JSONRPC if path in ("", JSONRPC_PATH) else REST
-        call = None
+        binding: Any = JSONRPC if path in ("", JSONRPC_PATH) else REST
+        if request.http2 and request.headers.get("content-type", "").startswith(GRPC_TYPE):
+            binding = GRPC
+        call = timer = None
         try:
             self._gate.check(exchange)
+            if binding is GRPC and "grpc-timeout" in request.headers:
+                timer = self._end_after(exchange, request.headers["grpc-timeout"])
             if path in (CARD_PATH, OLD_CARD_PATH):
                 self._give_card(exchange)
                 return
             if binding.name not in self._served:
-                raise RouteError
+                raise GrpcError("UNIMPLEMENTED", "No gRPC here") if binding is GRPC else RouteError
             call = await self._read_call(exchange, binding, path, query)
             if call.operation.streams:
                 await self._stream(exchange, call)
@@ -10217,6 +10469,20 @@ class Edge:
                 exchange.respond(*binding.result(call, await self._service.call(call)))
         except Exception as error:
             self._fail(exchange, binding, call, as_fault(error))
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _end_after(self, exchange: Exchange, timeout: str) -> asyncio.TimerHandle:
+        """End a call of gRPC at its deadline; a task that it began goes on."""
+        loop = asyncio.get_running_loop()
+        return loop.call_later(read_grpc_timeout(timeout), self._expire, exchange)
+
+    def _expire(self, exchange: Exchange) -> None:
+        fault = GrpcError("DEADLINE_EXCEEDED", "The deadline of the call has passed")
+        if not (exchange.ended or exchange.closed):
+            self._fail(exchange, GRPC, None, fault)
+            exchange.lose()
 
     def _own_path(self, path: str) -> str:
         """Take off the public path, which a proxy may have kept, and a slash at the end."""
@@ -10236,10 +10502,14 @@ class Edge:
             path = path[len(REST_PATH) :] if path.startswith(REST_PATH + "/") else path
             request = self._as_get(request, path)
             find_route(request.method, path)
+        elif binding is GRPC:
+            GRPC.operation(request, path)
         elif request.method != "POST":
             raise RouteError(["POST"])
         body = b""
-        if request.method == "POST" and exchange.has_body:
+        if binding is GRPC:
+            body = await exchange.read_body(self._body_limit + 5)
+        elif request.method == "POST" and exchange.has_body:
             media_type = request.headers.get("content-type", "")
             if media_type not in self._media_types:
                 check_media_type(media_type)
@@ -10258,15 +10528,15 @@ class Edge:
 
     async def _stream(self, exchange: Exchange, call: Call) -> None:
         """Write the events of a stream, all that are there at once in one piece."""
-        subscription = await self._service.stream(call)
+        subscription = await self._service.stream(call, call.binding.payload)
         event = call.binding.event
         try:
-            exchange.heartbeat = SSE_COMMENT
+            exchange.heartbeat = call.binding.heartbeat
             exchange.start(200, call.binding.stream_headers)
             async for batch in subscription:
                 exchange.write(b"".join([event(call, payload) for payload in batch]))
                 await exchange.drain()
-            exchange.end()
+            exchange.end(call.binding.trailers())
         finally:
             subscription.close()
 
@@ -10274,14 +10544,16 @@ class Edge:
         """Answer with an error, in the midst of a stream as its last event."""
         if exchange.started:
             exchange.write(binding.stream_error(call, fault))
-            exchange.end()
+            exchange.end(binding.trailers(fault))
             return
-        status, headers, body = binding.error(call, fault)
-        if isinstance(fault, RouteError) and fault.allow and exchange.request.method == "OPTIONS":
+        status, headers, body, trailers = binding.error(call, fault)
+        if binding is GRPC:
+            pass  # its status is in the trailers
+        elif isinstance(fault, RouteError) and fault.allow and exchange.request.method == "OPTIONS":
             status, body = 204, b""  # no CORS header: pages of other origins stay out
         elif fault.http_status in (413, 415, 421):  # JSON-RPC would say 200
             status = fault.http_status
-        exchange.respond(status, headers, body)
+        exchange.respond(status, headers, body, trailers)
 
 
 class Server:
@@ -10289,7 +10561,7 @@ class Server:
 
     agent        what load_agent takes: a function, "echo", "FILE.py:FUNCTION", "exec:COMMAND"
     options      those of ServerOptions
-    url, port    where it answers, once it does
+    url, port, grpc_port    where it answers, once it does
 
     Server(agent).run() serves until a signal comes; start() and stop(), or a with statement, serve
     in a thread of their own.
@@ -10300,7 +10572,7 @@ class Server:
         check_options(self.options)
         self.agent = load_agent(agent)
         self.url = ""
-        self.port = 0
+        self.port = self.grpc_port = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over: asyncio.Future[None] | None = None
         self._thread: threading.Thread | None = None
@@ -10353,11 +10625,15 @@ class Server:
     async def _serve(self, opened: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._over = self._loop.create_future()
-        bound = listening_socket(self.options.host, self.options.port)
+        sockets: list[socket.socket] = []
         try:
-            service, listener = self._open(bound)
+            sockets.append(listening_socket(self.options.host, self.options.port))
+            if self.options.grpc_port is not None:
+                sockets.append(listening_socket(self.options.host, self.options.grpc_port))
+            service, listener = self._open(sockets)
         except BaseException:
-            bound.close()
+            for bound in sockets:
+                bound.close()
             raise
         restore = catch_signals(self._loop, self._end)
         try:
@@ -10371,11 +10647,13 @@ class Server:
             await listener.close(STOP_GRACE_S / 4)
             restore()
 
-    def _open(self, bound: socket.socket) -> tuple[Service, Listener]:
+    def _open(self, sockets: list[socket.socket]) -> tuple[Service, Listener]:
         options = self.options
-        host, self.port = bound.getsockname()[:2]
+        host, self.port = sockets[0].getsockname()[:2]
+        self.grpc_port = sockets[-1].getsockname()[1]
         self.url = options.public_url.rstrip("/") or base_url(host, self.port)
-        card = build_card(options, self.url, self.agent)
+        own_port = self.grpc_port if options.grpc_port is not None else None
+        card = build_card(options, self.url, self.agent, own_port)
         service = Service(
             self.agent,
             MemoryStore(options.keep_tasks),
@@ -10390,7 +10668,8 @@ class Server:
         edge = Edge(service, CardPage(card, time.time()), gate, options)
         report = functools.partial(log, "A request could not be answered")
         listener = Listener(edge.handle, report, options.max_connections, options.max_request_bytes)
-        listener.open(bound)
+        for bound in sockets:
+            listener.open(bound)
         return service, listener
 
 
@@ -10400,8 +10679,9 @@ def check_options(options: ServerOptions) -> None:
     if wrong or not options.transports:
         known = ", ".join(BINDINGS)
         raise UsageError(f"No transport {', '.join(wrong) or 'is left'}", hint=f"There are {known}")
-    if not 0 <= options.port <= 65535:
-        raise UsageError(f"{options.port} is no port")
+    for port in (options.port, options.grpc_port or 0):
+        if not 0 <= port <= 65535:
+            raise UsageError(f"{port} is no port")
     if options.public_url and read_url(options.public_url).query:
         raise UsageError("The public URL cannot have a query: paths are added to it")
     if "%" in options.host:
@@ -10525,7 +10805,8 @@ Server
   description  TEXT  -  what the agent does
   skill  SKILL  *  a skill for the card: ID, or ID=DESCRIPTION
   card  FILE  -  a card, whole or in part, laid over the one built
-  transports  LIST  =JSONRPC,HTTP+JSON  what to offer, preferred first
+  transports  LIST  =JSONRPC,HTTP+JSON,GRPC  what to offer, preferred first
+  grpc-port  N  -  a second port, the one in the card for gRPC; 0 picks a free one
   allow-host  HOST  *  another Host header to answer to
   max-concurrent-tasks  N  -  turns at work at once (default: 4 for commands, else no limit)
   max-connections  N  =1000  connections open at once; 0 for no limit
