@@ -242,7 +242,8 @@ GRPC_USUAL_BYTES = 4 * 1024 * 1024  # what other implementations take, unless th
 # JSON. Depth 64 is far beyond real messages and far below Python's recursion limit.
 JSON_DEPTH = 64
 PROTOBUF_DEPTH = 100  # messages in messages; what the official libraries read
-JSON_CONTAINERS = 250_000  # in one text, or messages in one; each costs 64 to 232 bytes
+JSON_VALUES = 100_000  # in one request: texts, numbers, objects, lists; a fifth of a second's work
+CLIENT_JSON_VALUES = 2_000_000  # in one answer, whose reader has nobody else to serve
 NUMBER_CHARS = 300  # a double ends at 309 digits; int() of millions would take minutes
 VIOLATIONS = 20  # field errors reported for one request; more help nobody
 
@@ -864,37 +865,40 @@ _ENCODER = json.JSONEncoder(
 )
 
 _SQUARE = bytes.maketrans(b"{}", b"[]")
-_NO_BRACKETS = bytes(set(range(256)) - set(b'[]{}"'))
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
-def _check_nesting(data: bytes, depth: int) -> None:
-    """Refuse what nests deeper than depth or has too many objects and lists; cheaper than reading.
+def _check_size(data: bytes, depth: int, values: int) -> None:
+    """Refuse what nests deeper than depth or has more values than that; cheaper than reading it.
 
-    What stands between quotes goes, whereby two quotes side by side change nothing; then each pass
-    takes away the innermost pairs. Brackets that do not match are left for the decoder to report.
+    What stands between quotes goes; each value has its comma or the bracket that opens its list.
+    Then each pass takes away the innermost pairs. Brackets that do not match are left for the
+    decoder to report.
     """
     if b"\\" in data:
         data = data.replace(rb"\\", b"").replace(rb"\"", b"")
-    bare = data.translate(_SQUARE, _NO_BRACKETS).replace(b'""', b"")
-    bare = b"".join(bare.split(b'"')[::2])
-    if len(bare) > 2 * JSON_CONTAINERS:
-        raise JsonError(f"Too much JSON: more than {JSON_CONTAINERS} objects and lists")
+    many = data.count(b'"') > 4 * values  # two texts each, a key and a value
+    bare = b"" if many else b"".join(data.split(b'"')[::2])
+    if many or bare.count(b",") + bare.count(b"[") + bare.count(b"{") > values:
+        raise JsonError(f"Too much JSON: more than {values} values")
+    bare = bare.translate(_SQUARE, _NO_BRACKETS)
     for _ in range(depth):
         bare = bare.replace(b"[]", b"")
     if b"[]" in bare:
         raise JsonError(f"Too much JSON: nested deeper than {depth}")
 
 
-def read_json(data: bytes, depth: int = JSON_DEPTH) -> Json:
+def read_json(data: bytes, depth: int = JSON_DEPTH, values: int = JSON_VALUES) -> Json:
     """Read one JSON text.
 
-    Raises  JsonError: not UTF-8, not JSON, a key given twice, NaN, 1e400, or nested too deep
+    Raises  JsonError: not UTF-8, not JSON, a key given twice, NaN, 1e400, nested too deep, too much
     Source  RFC 8259
     """
-    if data.count(b"[") + data.count(b"{") > depth:
-        _check_nesting(data, depth)
+    large = len(data) > values and data.count(b",") >= values
+    if large or data.count(b"[") + data.count(b"{") > depth:
+        _check_size(data, depth, values)
     try:
-        text = data.decode().strip(" \t\r\n")
+        text = data.strip(b" \t\r\n").decode()
         value, end = _DECODER.raw_decode(text)
     except UnicodeDecodeError:
         raise JsonError("Not valid JSON: not UTF-8") from None
@@ -1372,7 +1376,7 @@ def read_query(name: str, query: str) -> Object:
 # The same canonical messages as protobuf bytes, by SCHEMA alone. The well-known types are messages
 # like all others; beside them stands how their JSON is put into such a message and taken out.
 # Rule: what one message of the wire may cost is bounded by its size, PROTOBUF_DEPTH and
-# JSON_CONTAINERS; fields are written in the order of their numbers and maps in that of their keys.
+# JSON_VALUES; fields are written in the order of their numbers and maps in that of their keys.
 
 WELL_KNOWN = _parse_schema("""
 Struct  1 fields Value{}
@@ -1390,6 +1394,7 @@ NUMBERED = {**ENUMS, "NullValue": ("NULL_VALUE",)}
 VARINT, I64, LEN, SGROUP, EGROUP, I32 = range(6)  # wire types
 _WIRE_TYPES = {"int32": VARINT, "int64": VARINT, "bool": VARINT, "double": I64}
 _VARINT_BYTES = [bytes((number,)) for number in range(128)]
+TOO_MANY_FIELDS = "Too much protobuf: too many fields"
 
 if TYPE_CHECKING:
     Put = Callable[[Any, list[bytes]], int]
@@ -1745,7 +1750,7 @@ _CONVERT: dict[str, Callable[[int], Any]] = {
 }  # fmt: skip
 
 
-def _skip_field(data: bytes, at: int, tag: int, depth: int) -> int:
+def _skip_field(data: bytes, at: int, tag: int, depth: int, room: list[int]) -> int:
     """Give the index after a field that is not known; what stands in a group may nest."""
     number, wire = tag >> 3, tag & 7
     if 1 <= number < 2**29 and depth > 0:
@@ -1760,7 +1765,10 @@ def _skip_field(data: bytes, at: int, tag: int, depth: int) -> int:
             tag, at = read_varint(data, at)
             if tag == number << 3 | EGROUP:
                 return at
-            at = _skip_field(data, at, tag, depth - 1)
+            room[0] -= 1
+            if room[0] < 0:
+                raise ProtobufError(TOO_MANY_FIELDS)
+            at = _skip_field(data, at, tag, depth - 1, room)
     raise ProtobufError("Not valid protobuf: a field that no encoder writes")
 
 
@@ -1803,21 +1811,23 @@ class _Decoder:
     def read(self, data: bytes, at: int, end: int, depth: int, room: list[int], old: Any) -> Object:
         """Read data[at:end] into a new dict, or into old when the same field comes again.
 
-        depth  how many messages may still nest; room[0] is how many may still come
+        depth  how many messages may still nest; room[0] is how many fields may still come
         """
-        room[0] -= 1
-        if depth <= 0 or room[0] < 0:
-            raise ProtobufError("Too much protobuf: too many messages, or nested too deep")
+        if depth <= 0:
+            raise ProtobufError("Too much protobuf: nested too deep")
         out: Object = {} if old is None else old
         find = self.sized.get
         while at < end:
+            room[0] -= 1
+            if room[0] < 0:
+                raise ProtobufError(TOO_MANY_FIELDS)
             tag = data[at]
             at += 1
             if tag > 127:
                 tag, at = read_varint(data, at - 1)
             put = find(tag)
             if put is None:
-                at = self._read_other(data, at, tag, depth, out)
+                at = self._read_other(data, at, tag, depth, room, out)
                 continue
             size = data[at]
             at += 1
@@ -1830,11 +1840,13 @@ class _Decoder:
             raise ProtobufError("Not valid protobuf: it ends inside a field")
         return out
 
-    def _read_other(self, data: bytes, at: int, tag: int, depth: int, out: Object) -> int:
+    def _read_other(
+        self, data: bytes, at: int, tag: int, depth: int, room: list[int], out: Object
+    ) -> int:
         """Read a number, or skip a field that is not known; give the index after it."""
         row = self.numbers.get(tag)
         if row is None:
-            return _skip_field(data, at, tag, depth)
+            return _skip_field(data, at, tag, depth, room)
         if tag & 7 == VARINT:
             number, at = read_varint(data, at)
         else:
@@ -1861,14 +1873,15 @@ def _decoder(kind: str) -> _Decoder:
     return decoder
 
 
-def read_protobuf(name: str, data: bytes) -> Object:
+def read_protobuf(name: str, data: bytes, values: int = JSON_VALUES) -> Object:
     """Read a message; fields that are not known are skipped, numbers of unknown enum values kept.
 
     The dict is canonical, but required fields may be missing: read_message checks or fills them.
-    Raises  ProtobufError: not protobuf, text that is not UTF-8, nested too deep, too many messages
+    values  as read_json has them; a number in a list takes two fields
+    Raises  ProtobufError: not protobuf, text that is not UTF-8, nested too deep, too many fields
     """
     try:
-        return _decoder(name).read(data, 0, len(data), PROTOBUF_DEPTH, [JSON_CONTAINERS], None)
+        return _decoder(name).read(data, 0, len(data), PROTOBUF_DEPTH, [2 * values], None)
     except UnicodeDecodeError:
         raise ProtobufError("Not valid protobuf: a text that is not UTF-8") from None
     except IndexError:
@@ -4520,7 +4533,7 @@ class JsonRpcBinding(Binding):
         Raises  Fault: the agent says no; AuthFailed; HttpError and other PeerErrors
         """
         try:
-            value = read_json(body)
+            value = read_json(body, values=CLIENT_JSON_VALUES)
         except JsonError:
             value = None
         answered = isinstance(value, dict) and ("result" in value or "error" in value)
@@ -4554,7 +4567,8 @@ class JsonRpcBinding(Binding):
         """
         if not data.strip():
             return {}
-        return _read_event(self._open(read_json(data.encode("utf-8", "replace")), request_id), warn)
+        value = read_json(data.encode("utf-8", "replace"), values=CLIENT_JSON_VALUES)
+        return _read_event(self._open(value, request_id), warn)
 
 
 _PARAMETER = re.compile(r"{(\w+)}")
@@ -4709,7 +4723,7 @@ class RestBinding(Binding):
         if operation.response == "Empty":
             return {}
         try:
-            value = read_json(body)
+            value = read_json(body, values=CLIENT_JSON_VALUES)
         except JsonError:
             raise http_failure(status, headers, body, named=True) from None
         if isinstance(value, dict) and isinstance(value.get("error"), dict):
@@ -4723,7 +4737,7 @@ class RestBinding(Binding):
         """
         if not data.strip():
             return {}
-        value = read_json(data.encode("utf-8", "replace"))
+        value = read_json(data.encode("utf-8", "replace"), values=CLIENT_JSON_VALUES)
         if isinstance(value, dict) and value.get("error") is not None:
             raise peer_fault(value["error"])
         return _read_event(value, warn)
@@ -8999,7 +9013,7 @@ class Turn:
 
 def _plain_json(value: Json) -> Json:
     """Give a JSON value of an agent as ours alone: checked, and free of what it changes later."""
-    return read_json(write_json(value))
+    return read_json(write_json(value), values=CLIENT_JSON_VALUES)
 
 
 def parts_of(what: Any) -> list[Object]:

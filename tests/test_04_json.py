@@ -72,12 +72,23 @@ class ReadJsonTest(unittest.TestCase):
         finally:
             sys.setrecursionlimit(limit)
 
-    def test_too_many_containers_are_refused_before_they_are_made(self):
-        text = b"[" + b"{}," * a2a.JSON_CONTAINERS + b"{}]"
-        with self.assertRaisesRegex(a2a.JsonError, "objects and lists"):
-            a2a.read_json(text)
-        in_a_text = json.dumps("[]{}" * a2a.JSON_CONTAINERS).encode()
-        self.assertEqual("[]{}" * a2a.JSON_CONTAINERS, a2a.read_json(in_a_text))
+    def test_too_many_values_are_refused_before_they_are_made(self):
+        """Numbers, texts and objects in a row cost far more time than their bytes."""
+        count = 1000
+        for value in (b"{}", b"[]", b"1", b"1.5", b'""', b'"[,{"', b"true", b'"\\",\\\\"'):
+            text = b"[" + b",".join([value] * count) + b"]"
+            with self.subTest(value):
+                with self.assertRaisesRegex(a2a.JsonError, f"more than {count - 1} values"):
+                    a2a.read_json(text, values=count - 1)
+                self.assertEqual(count, len(a2a.read_json(text, values=2 * count)))
+        pairs = b"{" + b",".join(b'"%d":"%d"' % (n, n) for n in range(count)) + b"}"
+        self.assertEqual(count, len(a2a.read_json(pairs, values=count)))
+        with self.assertRaisesRegex(a2a.JsonError, "values"):
+            a2a.read_json(pairs, values=count - 1)
+
+    def test_what_stands_in_a_text_is_no_value(self):
+        text = '[]{},"\\' * a2a.JSON_VALUES
+        self.assertEqual(text, a2a.read_json(json.dumps(text).encode()))
 
     def test_whole_numbers_are_integers(self):
         """JSON-12: 1.0 and 1 are one number, and it is written 1."""
