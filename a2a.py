@@ -11918,8 +11918,8 @@ def waits(run: Invocation) -> bool:
     return not hurry.value or (wait.value and wait.rank < hurry.rank)
 
 
-def follow(run: Invocation, events: Iterable[Object]) -> Object:
-    """Write the events of a stream as they come; give the last."""
+def follow(run: Invocation, events: Iterable[Object]) -> None:
+    """Write the events of a stream as they come."""
     event: Object = {}
     for event in events:
         run.seen = run.seen.after(event)
@@ -11929,7 +11929,6 @@ def follow(run: Invocation, events: Iterable[Object]) -> Object:
         run.out.named = None
         run.out.identify(*run.seen)
     run.conclude()
-    return event
 
 
 def the_task(run: Invocation) -> str:
@@ -11966,23 +11965,10 @@ def run_task_subscribe(run: Invocation) -> None:
     """Follow a task's stream; without --stream show the task once it has settled."""
     task_id = the_task(run)
     with open_client(run) as client:
-        events = client.subscribe(task_id)
         if run.settings["stream"]:
-            follow(run, events)
-            return
-        task: Object = {}
-        for event in events:
-            run.waiting(event)
-            task = fold(task, event)
-    run.finish(task)
-
-
-def fold(task: Object, event: Object) -> Object:
-    """Apply a stream's event to what is known of the task."""
-    if "task" in event:
-        return dict(event["task"])
-    apply(task, event, lenient=True)
-    return task
+            follow(run, client.subscribe(task_id))
+        else:
+            run.finish(client.wait(task_id, on_event=run.waiting))
 
 
 def run_task_list(run: Invocation) -> None:

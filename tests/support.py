@@ -14,6 +14,7 @@ A test that needs what a machine may lack skips itself:
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import pathlib
@@ -75,19 +76,14 @@ def _empty_home():
     return _HOME[0].name
 
 
-def run_cli(*arguments, stdin=None, env=None, cwd=None, timeout=DEADLINE_S, cached=False):
+def run_cli(*arguments, stdin=None, env=None, cwd=None, timeout=DEADLINE_S):
     """Run `python a2a.py ARGUMENTS` to its end; give subprocess.CompletedProcess with text output.
 
     stdin        text or None (then it is empty, never the terminal)
     env          changes to clean_environment(), a dict
-    cached       run `python -m a2a` instead, which starts from the compiled file, so faster
     """
-    program = [sys.executable, str(A2A)]
-    if cached:
-        program = [sys.executable, "-m", "a2a"]
-        env = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": None, **(env or {})}
     return subprocess.run(
-        [*program, *map(str, arguments)],
+        [sys.executable, str(A2A), *map(str, arguments)],
         input="" if stdin is None else stdin,
         capture_output=True,
         encoding="utf-8",
@@ -95,6 +91,34 @@ def run_cli(*arguments, stdin=None, env=None, cwd=None, timeout=DEADLINE_S, cach
         cwd=cwd or _empty_home(),
         timeout=timeout,
     )
+
+
+def run_main(*arguments, stdin=None, env=None, cwd=None):
+    """Do what run_cli does by a2a.main() in this process: fast, and seen by coverage.
+
+    Signals, encodings of the console and broken pipes need a process: run_cli, Process.
+    """
+    a2a = sys.modules["a2a"]
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in "12")
+    kept = sys.argv, sys.stdin, sys.stdout, sys.stderr
+    environment, folder = dict(os.environ), os.getcwd()
+    terminate = signal.getsignal(signal.SIGTERM)
+    try:
+        os.environ.clear()
+        os.environ.update(clean_environment(**(env or {})))
+        os.chdir(cwd or _empty_home())
+        sys.argv, sys.stdout, sys.stderr = [str(A2A)], out, err
+        sys.stdin = io.TextIOWrapper(io.BytesIO((stdin or "").encode()), "utf-8")
+        status = a2a.main([str(argument) for argument in arguments])
+    finally:
+        sys.argv, sys.stdin, sys.stdout, sys.stderr = kept
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        signal.signal(signal.SIGTERM, terminate)
+    out.flush(), err.flush()
+    stdout, stderr = (stream.buffer.getvalue().decode() for stream in (out, err))
+    return subprocess.CompletedProcess(arguments, status, stdout, stderr)
 
 
 class Process:

@@ -1,17 +1,22 @@
-"""Chapter 21, the command line: options, settings, output, commands, as child processes."""
+"""Chapter 21, the command line: options, settings, output, commands."""
 
+import _thread
 import contextlib
 import io
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import a2a
@@ -71,7 +76,7 @@ class Folder(unittest.TestCase):
     def cli(self, *arguments, **options):
         home = {"HOME": str(self.home), "USERPROFILE": str(self.home)}
         options["env"] = {**home, **options.get("env", {})}
-        return support.run_cli(*arguments, cwd=self.work, cached=True, **options)
+        return support.run_main(*arguments, cwd=self.work, **options)
 
     def shown(self, *arguments, **options):
         """Give what `config show` says of each setting, as {name: (value, source)}."""
@@ -601,7 +606,7 @@ class OutputTest(Folder):
         for encoding in ("cp1252", "ascii", "utf-16"):
             for form in ("text", "json"):
                 env = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
-                done = self.cli("send", self.agent(text), "x", "-o", form, env=env)
+                done = support.run_cli("send", self.agent(text), "x", "-o", form, env=env)
                 self.assertEqual((0, ""), (done.returncode, done.stderr))
                 self.assertIn(text, done.stdout)
 
@@ -736,6 +741,212 @@ class ServeTest(Folder):
             with self.subTest(arguments=arguments):
                 done = self.cli("serve", *arguments, "-o", "json")
                 self.assertEqual((2, "A2ACLI_ERR_USAGE"), (done.returncode, envelope(done)["code"]))
+
+
+class DemoServerTest(Folder):
+    """What the commands show of an agent that can do everything."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = a2a.Server(a2a.demo_agent, port=0, name="Demo").start()
+        cls.addClassCleanup(cls.server.stop)
+
+    def text(self, *arguments, **options):
+        """Give the fields that a command wrote, blocks among them: [(label, content)]."""
+        command, *rest = arguments
+        done = self.cli(*command.split(), self.server.url, *rest, **options)
+        self.assertEqual(0, done.returncode, done.stderr)
+        return fields(done.stdout)
+
+    def json(self, *arguments):
+        command, *rest = arguments
+        done = self.cli(*command.split(), self.server.url, *rest, "-o", "json")
+        return json.loads(done.stdout)
+
+    def labels(self, *arguments):
+        return [label for label, _ in self.text(*arguments)]
+
+    def value(self, label, found):
+        return next(value for name, value in found if name == label)
+
+    def test_every_command_of_the_demo_agent(self):
+        ended = {
+            "help": "COMPLETED", "echo hi": "COMPLETED", "hi": "COMPLETED", "parts": "COMPLETED",
+            "back": "COMPLETED", "chunks 2": "COMPLETED", "artifacts 2": "COMPLETED",
+            "status so": "COMPLETED", "work 1": "COMPLETED", "sleep 1": "COMPLETED",
+            "ask who": "INPUT_REQUIRED", "auth 1": "AUTH_REQUIRED", "fail so": "FAILED",
+            "reject so": "REJECTED", "error nonsense": "COMPLETED",
+        }  # fmt: skip
+        for text, state in ended.items():
+            with self.subTest(text=text):
+                self.assertEqual(
+                    "TASK_STATE_" + state, self.value("State", self.text("send", text))
+                )
+        self.assertEqual(set(a2a.DEMO_ACTIONS), set(re.findall(r"(?m)^  (\w+) ", a2a.DEMO_HELP)))
+        named = {text.split()[0] for text in ended} | {"message", "error"}
+        self.assertEqual(set(), set(a2a.DEMO_ACTIONS) - named)
+        self.assertEqual("so", self.value("Text", self.text("send", "fail so")))
+        self.assertEqual("hello", self.value("Text", self.text("send", "message")))
+        for fault in a2a.FAULTS_BY_REASON.values():
+            for more in ((), ("--stream",)):
+                name = fault.__name__.replace("Error", "")
+                done = self.cli("send", self.server.url, f"error {name}", *more, "-o", "json")
+                self.assertEqual(fault.__name__, envelope(done)["code"])
+
+    def test_a_question_is_answered(self):
+        asked = self.text("send", "ask Who?")
+        self.assertEqual(
+            ["Task", "Context", "State", "Status message", "Text", "Next"], [n for n, _ in asked]
+        )
+        task_id = self.value("Task", asked)
+        found = self.text("send", "Ada", "--task-id", task_id)
+        self.assertEqual("You answered: Ada", self.value("Text", found))
+        history = self.text("task get", task_id, "--history", "9")
+        said = [text for label, text in history if label in ("Text", "Role")]
+        self.assertIn("Ada", said)
+        self.assertIn("ROLE_AGENT", said)
+
+    def test_an_authorization_comes_by_itself(self):
+        found = self.text("send", "auth 1")
+        task_id = self.value("Task", found)
+        self.assertTrue(self.value("Next", found).startswith(os.path.basename(sys.executable)))
+        for _ in range(100):
+            task = self.json("task get", task_id)
+            if task["status"]["state"] == a2a.COMPLETED:
+                break
+            time.sleep(0.1)
+        self.assertEqual("done", a2a.text_of(task))
+
+    def test_events_are_shown_as_they_come(self):
+        found = self.text("send", "chunks 2", "--stream")
+        self.assertEqual("chunk 1\nchunk 2", self.value("Text", found))
+        self.assertEqual("TASK_STATE_COMPLETED", found[-2][1])
+        self.assertEqual(["Task", "Context", "State", "Next"], [label for label, _ in found[-4:]])
+        self.assertEqual("hello", self.value("Text", self.text("send", "message", "--stream")))
+        started = self.text("send", "work 2", "--async")
+        self.assertIn(" task get ", self.value("Next", started))
+        task_id = self.value("Task", started)
+        followed = self.text("task subscribe", task_id, "--stream")
+        self.assertIn(("Text", "second 2"), followed)
+        again = self.text("task subscribe", task_id)
+        self.assertEqual("TASK_STATE_COMPLETED", self.value("State", again))
+
+    def test_tasks_are_fetched_listed_and_cancelled(self):
+        started = self.json("send", "work 30", "--async")["task"]
+        self.assertIn(started["id"], str(self.json("task list", "--status", "working")))
+        context = ("--context-id", started["contextId"])
+        listed = self.text("task list", *context)
+        self.assertEqual(("Total", "1"), listed[-1])
+        self.assertEqual(started["id"], self.value("Task", listed))
+        found = self.text("task cancel", started["id"])
+        self.assertEqual("TASK_STATE_CANCELED", self.value("State", found))
+        self.text("send", "echo x", *context)
+        paged = self.text("task list", *context, "--page-size", "1", "--artifacts")
+        self.assertEqual(["Total", "Next page"], [label for label, _ in paged[-2:]])
+        lines = self.cli("task", "list", self.server.url, *context, "-o", "json", "--stream")
+        self.assertEqual(2, len(lines.stdout.splitlines()))
+        done = self.cli("task", "get", self.server.url, "-o", "json")
+        self.assertEqual("no task is named", envelope(done)["message"])
+        done = self.cli("task", "get", self.server.url, "a", "b", "-o", "json")
+        self.assertIn("not 2", envelope(done)["message"])
+
+    def test_verbose_shows_what_was_sent_and_when(self):
+        found = self.labels("send", "echo x", "--verbose")
+        for label in ("Agent", "Sent message", "Role", "Updated", "History message"):
+            self.assertIn(label, found)
+
+    def test_a_wait_that_is_too_long(self):
+        done = self.cli("send", self.server.url, "work 20", "--timeout", "500ms")
+        self.assertEqual(5, done.returncode)
+        self.assertRegex(done.stderr, r"Hint: the task goes on; follow it .* task get .* --wait")
+        done = self.cli("task", "get", self.server.url, "none", "-o", "json")
+        self.assertIn("--debug", envelope(done)["hint"])
+        both = self.cli("send", self.server.url, "x", "--wait", "--async")
+        self.assertEqual(2, both.returncode)
+
+    def test_a_card_is_shown_whole(self):
+        card = self.json("card get")
+        provider = {"organization": "Dogs", "url": "https://dog.example"}
+        card.update(provider=provider, documentationUrl="https://dog.example/doc")
+        card["capabilities"]["extensions"] = [{"uri": "https://x.example/e", "required": True}]
+        card["securitySchemes"] = {
+            "key": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}}
+        }
+        card["securityRequirements"] = [{"schemes": {"key": {"list": []}}}]
+        card["skills"][0].update(examples=["sit"], description="Does\n\nmuch")
+        card["supportedInterfaces"][0]["tenant"] = "acme"
+        path = self.write(self.work / "card.json", json.dumps(card))
+        done = self.cli("card", "get", path, "--verbose", "--validate")
+        for line in (
+            "Provider: Dogs https://dog.example", "Documentation: https://dog.example/doc",
+            "Extension: https://x.example/e (required)", "Security scheme: key: an API key (header",
+            "Security requirement: key", "Skill example: sit", "Skill description:\nDoes\n \nm",
+            f"Card: {path}", "Valid: yes", "Signatures: absent", ", tenant acme",
+        ):  # fmt: skip
+            self.assertIn(line, done.stdout)
+
+    def test_a_card_that_breaks_the_schema(self):
+        """CARD-15: --validate reports each violation; without it the card is still refused."""
+        for text, words in (
+            ("{}", ("name", "version", "skills", "supportedInterfaces")),
+            ("[]", ("must be an object",)),
+            ('{"name": "x", "url": "https://h.example", "protocolVersion": "0.3.0"}', ("skills",)),
+        ):
+            path = self.write(self.work / "card.json", text)
+            done = self.cli("card", "get", path, "--validate", "-o", "json")
+            self.assertEqual("A2ACLI_ERR_CARD_INVALID", envelope(done)["code"])
+            for word in words:
+                self.assertIn(word, envelope(done)["message"])
+            self.assertEqual(1, self.cli("send", path, "x").returncode)
+
+    def test_artifacts_are_saved(self):
+        sent = self.json("send", "parts")["task"]
+        folder = self.work / "saved"
+        found = self.text("task download", sent["id"], "--to", folder)
+        self.assertEqual(4, [label for label, _ in found].count("Saved"))
+        self.assertIn(("Saved", "not fetched: https://example.com/report.pdf"), found)
+        names = sorted(path.name for path in folder.iterdir())
+        self.assertEqual(["answer.json", "answer.txt", "dot.png"], names)
+        self.assertEqual("Grüße 東京 😀", (folder / "answer.txt").read_text(encoding="utf-8"))
+        self.assertEqual(42, json.loads((folder / "answer.json").read_bytes())["answer"])
+        self.json("task download", sent["id"], "--to", folder)
+        self.assertTrue((folder / "dot-2.png").exists())
+        done = self.cli("task", "download", self.server.url, sent["id"], "--to", sys.executable)
+        self.assertNotEqual(0, done.returncode)
+
+    def test_saved_names_are_plain_names(self):
+        hostile = {
+            "../../etc/passwd": "passwd", "..\\..\\x.exe": "x.exe", "/": "_", "": "_", "..": "_",
+            ".bashrc": "bashrc", "a\0b\nc": "a_b_c", "CON": "_CON", "con.txt": "_con.txt",
+            "com1 .x": "_com1 .x", "a:b": "a_b", "\u202egpj.exe": "_gpj.exe", "Ü 東.m": "Ü 東.m",
+        }  # fmt: skip
+        for name, wanted in hostile.items():
+            self.assertEqual(wanted, a2a.safe_name(name), repr(name))
+        for name in ("x" * 300 + ".txt", "東" * 300, "a." + "b" * 300):
+            self.assertLessEqual(len(a2a.safe_name(name).encode()), 220)
+
+    def test_an_interrupted_wait_says_how_to_go_on(self):
+        """CLI-04: the id is printed before waiting and again with the command to go on."""
+        for stop, status in ((KeyboardInterrupt, 130), (a2a.Terminated, 143)):
+
+            def wait(client, task_id, on_event=None, stop=stop):
+                on_event({"task": task("WORKING")})
+                raise stop
+
+            with unittest.mock.patch.object(a2a.Client, "wait", wait):
+                done = self.cli("task", "get", self.server.url, "t-1", "--wait")
+            self.assertEqual(status, done.returncode)
+            self.assertEqual("Task: t-1\nContext: c-1\n", done.stdout)
+            self.assertRegex(done.stderr, r"^Interrupted: .* task get http://\S+ t-1 --wait\n$")
+
+    def test_serve_in_this_process(self):
+        for form in ("text", "json"):
+            threading.Timer(1.0, _thread.interrupt_main).start()
+            done = self.cli("serve", "--port", "0", "--skill", "sit=Sits", "-o", form)
+            self.assertEqual((0, ""), (done.returncode, done.stderr))
+            self.assertIn("http://127.0.0.1:", done.stdout)
+        threading.Timer(1.0, _thread.interrupt_main).start()
+        self.assertEqual(0, self.cli("demo-server", "--port", "0").returncode)
 
     def test_demo(self):
         done = self.cli("demo")

@@ -1,7 +1,8 @@
 """The a2a-cli requirements (COMPLIANCE.md 0.2), each held by the test that starts with its id.
 
-The program runs as a child process: against its own demo server, and against a scripted agent
-where a case needs an agent that misbehaves, or a look at what was sent.
+The program is called with a command line, an environment and a folder: against its own demo server
+in another process, and against a scripted agent where a case needs one that misbehaves, or a look
+at what was sent.
 """
 
 import json
@@ -34,7 +35,7 @@ class Compliance(unittest.TestCase):
         cls.url = json.loads(cls.agent.wait_for('"ready"'))["url"].rstrip("/")
 
     def cli(self, *arguments, status=0, **options):
-        done = support.run_cli(*arguments, cached=True, **options)
+        done = support.run_main(*arguments, **options)
         self.assertEqual(status, done.returncode, f"{done.stdout}\n{done.stderr}")
         return done
 
@@ -345,7 +346,7 @@ class InteractTest(Compliance):
         self.cli("send", self.url, "ask name?", env=env, cwd=home)
         self.assertEqual([], list(home.iterdir()))
         for flag in ("--continue", "--resume", "--last"):
-            self.assertEqual(2, support.run_cli("send", self.url, "x", flag).returncode)
+            self.cli("send", self.url, "x", flag, status=2)
 
 
 class PollTest(Compliance):
@@ -655,7 +656,7 @@ class AuthTest(Compliance):
         ):
             for more in ((), ("-o", "json"), ("--transport", "nonsense")):
                 server = self.guarded(card)
-                done = support.run_cli(
+                done = support.run_main(
                     "send", server.url, "x", *flags, *more, "--debug", "--verbose"
                 )
                 self.assertNotIn("sesame-77", done.stdout + done.stderr)
