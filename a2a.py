@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     import base64
     import binascii
     import bisect
+    import codecs
     import contextlib
     import contextvars
     import difflib
@@ -122,6 +123,7 @@ else:
         "base64",
         "binascii",
         "bisect",
+        "codecs",
         "contextlib",
         "contextvars",
         "difflib",
@@ -151,6 +153,7 @@ __all__ = [
     "Fault",
     "PeerError",
     "Server",
+    "TaskFailed",
     "TransportError",
     "UsageError",
     "serve",
@@ -252,6 +255,7 @@ KEEP_TASKS = 1000  # terminal tasks kept for one owner
 STORE_BYTES = 256 * 1024 * 1024  # all tasks in memory together
 TASK_BYTES = 64 * 1024 * 1024  # one task: an agent that never stops printing is stopped here
 SUBSCRIBER_EVENTS = 256  # events a slow subscriber may fall behind before it is dropped
+ID_CHARS = 256  # of a context's name, which callers may choose
 TURN_QUEUE = 100  # turns that may wait for a free place
 QUEUE_RETRY_S = 5  # when to try again, if that queue is full
 HIDDEN_S = 0.2  # a turn that answers sooner may answer without a task
@@ -265,6 +269,10 @@ COMMAND_TASKS = 4  # command agents: turns at once; each is a process
 COMMAND_TASKS_A_MINUTE = 30
 COMMAND_FLUSH_CHARS = 1200  # output of a command is sent on after so much
 COMMAND_FLUSH_S = 0.05  # or after so long
+COMMAND_DRAIN_S = 0.25  # a command has ended, but what it started holds its pipes open
+COMMAND_ERROR_BYTES = 8192  # the end of stderr that is kept for
+COMMAND_ERROR_LINES = 10  # the failure's text
+COMMAND_QUESTION_CHARS = 64 * 1024  # a longer question is an answer
 STOP_GRACE_S = 2.0  # a stopping server, and a child asked to end, get this long
 CANCEL_S = 3.0  # what a cancelled agent gets to clean up, before it counts as ended
 
@@ -284,6 +292,7 @@ CANCEL_S = 3.0  # what a cancelled agent gets to clean up, before it counts as e
 #         Unreachable  CardNotFound  TimeoutExpired
 #       AuthError              credentials missing or refused
 #         CredentialsMissing  AuthFailed  UntrustedOrigin
+#       TaskFailed             an agent's own word that a task failed
 #       Fault                  an error of A2A section 5.4 or of JSON-RPC, with its wire codes
 
 
@@ -427,6 +436,10 @@ class UntrustedOrigin(AuthError):
 ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
 ERROR_DOMAIN = "a2a-protocol.org"
+
+
+class TaskFailed(A2AError):
+    """Raised by an agent to fail its task with a text for the caller."""
 
 
 class Fault(A2AError):
@@ -8828,10 +8841,6 @@ def _listed(task: Object, params: Object) -> Object:
 ANSWER = "answer"  # the name of the artifact that holds what an agent gave back
 
 
-class TaskFailed(A2AError):
-    """An agent's own word that a task failed; its text goes to the caller."""
-
-
 class Turn:
     """One message given to one task: what an agent reads, and how it answers.
 
@@ -9060,6 +9069,9 @@ class Agent:
         """Work on a turn; give an answer, or None when the turn's methods have given it."""
         raise NotImplementedError
 
+    def close(self) -> None:
+        """The server stops: from now on every second counts."""
+
 
 class EchoAgent(Agent):
     """Gives back what it is given."""
@@ -9198,10 +9210,243 @@ def _ends_loops(error: BaseException) -> bool:
     return isinstance(error, (StopIteration, KeyboardInterrupt, SystemExit))
 
 
-def load_agent(source: Any) -> Agent:
+INPUT_MARK = "[INPUT_REQUIRED]"  # output that begins so is a question
+
+
+class CommandAgent(Agent):
+    """A command that is run for each turn: the text on its stdin, the answer on its stdout.
+
+    command  split into words like a shell does, but no shell runs it
+    idle_s   a command that prints nothing for so long is ended; 0 is no limit
+    """
+
+    defaults = Defaults(
+        COMMAND_TASKS, COMMAND_TASKS_A_MINUTE, True, ("text/plain",), ("text/plain",), True
+    )
+
+    def __init__(self, command: str, idle_s: float = 0.0) -> None:
+        self.argv = split_command(command)
+        self.idle_s = idle_s
+        self.grace_s = STOP_GRACE_S
+        program = shutil.which(self.argv[0]) if self.argv else None
+        if program is None:
+            raise UsageError(f"There is no command {command!r} here")
+        self.argv[0] = program
+
+    async def run(self, turn: Turn) -> Any:
+        """Run the command; what it prints is the answer, how it ends is how the task ends."""
+        child = Child(turn, self)
+        loop: Any = asyncio.get_running_loop()
+        await loop.subprocess_exec(
+            lambda: child, *self.argv, env=command_environment(turn), **OWN_GROUP[os.name]
+        )
+        try:
+            child.feed(turn.text)
+            await asyncio.shield(child.finished)
+            return child.conclude()
+        except asyncio.CancelledError:
+            await child.end(self.grace_s)
+            raise
+        finally:
+            child.close()
+
+    def close(self) -> None:
+        """The server stops: commands get less time to end."""
+        self.grace_s = STOP_GRACE_S / 5
+
+
+# A process group of its own, so that what the command starts can be ended with it.
+OWN_GROUP: dict[str, Object] = {
+    "posix": {"start_new_session": True},
+    "nt": {"creationflags": 0x08000200},  # CREATE_NO_WINDOW, CREATE_NEW_PROCESS_GROUP
+}
+
+
+def split_command(command: str) -> list[str]:
+    """Split a command line into words; on Windows a backslash belongs to a path.
+
+    Raises  UsageError: a quote that is never closed
+    """
+    try:
+        if os.name != "nt":
+            return shlex.split(command)
+        words = shlex.split(command, posix=False)
+    except ValueError as error:
+        raise UsageError(f"The command cannot be split: {error}") from None
+    return [word[1:-1] if re.fullmatch(r"(?s)\".*\"|'.*'", word) else word for word in words]
+
+
+def command_environment(turn: Turn) -> dict[str, str]:
+    """Give what a command finds in its environment: ours, but nothing that configures an agent.
+
+    A command that calls other agents must not do so with the credentials of this server.
+    """
+    ours = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.upper().startswith(("CLAUDE", "A2A_", "A2ACLI_"))
+    }
+    ours["A2A_TASK_ID"] = turn.message["taskId"]
+    ours["A2A_CONTEXT_ID"] = turn.message["contextId"]
+    ours["A2A_CALLER"] = turn.caller.display
+    return {name: value.replace("\0", "") for name, value in ours.items()}
+
+
+class Child:
+    """One process of a command agent, an asyncio subprocess protocol by its methods.
+
+    finished  done when it has exited and its output has ended, or soon after it has exited:
+              what it started may hold its pipes open for ever
+    """
+
+    def __init__(self, turn: Turn, agent: CommandAgent) -> None:
+        self.turn = turn
+        self.agent = agent
+        self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._transport: asyncio.SubprocessTransport = None  # type: ignore[assignment]
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._held = ""  # output that was not sent on yet
+        self._asks: bool | None = None  # None until enough was printed to know
+        self._errors = bytearray()  # the end of what it printed on stderr
+        self._timer: asyncio.TimerHandle | None = None
+        self._heard_at = time.monotonic()
+        self._idle = False
+
+    # For asyncio.
+
+    def connection_made(self, transport: asyncio.SubprocessTransport) -> None:
+        """The process has started."""
+        self._transport = transport
+        if self.agent.idle_s:
+            self._look_after()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """It printed something."""
+        self._heard_at = time.monotonic()
+        if fd == 1:
+            self._take(self._decoder.decode(data))
+        else:
+            self._errors += data
+            del self._errors[:-COMMAND_ERROR_BYTES]
+
+    def pipe_connection_lost(self, fd: int, error: Exception | None) -> None:
+        """It closed a pipe."""
+
+    def pause_writing(self) -> None:
+        """It does not read its stdin, which is written already."""
+
+    def resume_writing(self) -> None:
+        """It reads on."""
+
+    def process_exited(self) -> None:
+        """It has ended; its output may still be on the way."""
+        loop = asyncio.get_running_loop()
+        loop.call_later(COMMAND_DRAIN_S, self.connection_lost, None)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """It has ended, and its pipes are closed or have had their time."""
+        if not self.finished.done():
+            self.finished.set_result(None)
+
+    # For the agent.
+
+    def feed(self, text: str) -> None:
+        """Write its stdin, and close it."""
+        stdin: Any = self._transport.get_pipe_transport(0)
+        stdin.write(text.encode("utf-8", "replace"))
+        stdin.close()
+
+    def conclude(self) -> None:
+        """Take the rest of the output and the exit status.
+
+        Raises  TaskFailed
+        """
+        self._take(self._decoder.decode(b"", final=True))
+        if self._asks is None:
+            self._asks = self._held.strip() == INPUT_MARK
+        self._flush()
+        status = self._transport.get_returncode()
+        if self._idle:
+            raise TaskFailed(f"The command printed nothing for {self.agent.idle_s:g} s")
+        if status:
+            how = f"exit status {status}" if status > 0 else f"signal {-status}"
+            lines = self._errors.decode("utf-8", "replace").strip().split("\n")
+            tail = "\n".join(lines[-COMMAND_ERROR_LINES:])
+            raise TaskFailed(f"The command ended with {how}" + (": " + tail if tail else ""))
+        if self._asks:
+            self.turn.ask(self._held.strip()[len(INPUT_MARK) :].strip())
+
+    async def end(self, grace_s: float) -> None:
+        """End it and what it started: asked first, then forced."""
+        self._signal(force=False)
+        await asyncio.wait([self.finished], timeout=grace_s)
+        self._signal(force=True)
+        await asyncio.wait([self.finished], timeout=COMMAND_DRAIN_S * 2)
+
+    def close(self) -> None:
+        """Let go of it; what it left running behind its pipes is ended."""
+        if self._timer is not None:
+            self._timer.cancel()
+        pipes = [self._transport.get_pipe_transport(fd) for fd in (1, 2)]
+        if any(pipe is not None and not pipe.is_closing() for pipe in pipes):
+            self._signal(force=True)
+        self._transport.close()
+
+    def _take(self, text: str) -> None:
+        self._held += text
+        if self._asks is None:
+            start = self._held.lstrip()[: len(INPUT_MARK)]
+            if not INPUT_MARK.startswith(start):
+                self._asks = False
+            elif start == INPUT_MARK:
+                self._asks = True
+        if self._asks and len(self._held) > COMMAND_QUESTION_CHARS:
+            self._asks = False  # that is no question
+        if len(self._held) >= COMMAND_FLUSH_CHARS:
+            self._flush()
+        elif self._timer is None and self._held:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(COMMAND_FLUSH_S, self._flush)
+
+    def _flush(self) -> None:
+        """Send on what was printed, but for newlines that may be the last."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._asks is False:
+            text = self._held.rstrip("\r\n")
+            if len(self._held) - len(text) > COMMAND_FLUSH_CHARS:
+                text = self._held
+            self._held = self._held[len(text) :]
+            self.turn.chunk(text)
+
+    def _look_after(self) -> None:
+        """End it when it is silent for too long."""
+        left_s = self._heard_at + self.agent.idle_s - time.monotonic()
+        loop = asyncio.get_running_loop()
+        if self.finished.done():
+            return
+        if left_s > 0:
+            loop.call_later(left_s, self._look_after)
+        else:
+            self._idle = True
+            self._ending = loop.create_task(self.end(self.agent.grace_s))
+
+    def _signal(self, force: bool) -> None:
+        pid = self._transport.get_pid()
+        if os.name == "nt":
+            kill = ["taskkill", "/T", "/F", "/PID", str(pid)]
+            subprocess.Popen(kill, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        else:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL if force else signal.SIGTERM)
+
+
+def load_agent(source: Any, *, idle_s: float = 0.0) -> Agent:
     """Make the agent that somebody named.
 
     source  an Agent, a function, "echo", "FILE.py:FUNCTION" or "exec:COMMAND"
+    idle_s  of a command: how long it may print nothing; 0 is no limit
     Raises  UsageError: there is no such thing
     """
     if isinstance(source, Agent):
@@ -9210,6 +9455,8 @@ def load_agent(source: Any) -> Agent:
         return FunctionAgent(source)
     if source == "echo":
         return EchoAgent()
+    if str(source).startswith("exec:"):
+        return CommandAgent(source[5:], idle_s)
     path, _, name = str(source).rpartition(":")
     if path.endswith(".py"):
         return FunctionAgent(_load_function(path, name))
@@ -9940,6 +10187,7 @@ class Runner:
 
     async def close(self) -> None:
         """End all work: what is open has failed, what is watched ends."""
+        self.agent.close()
         if self._timer is not None:
             self._timer.cancel()
         hidden = [job.live for _, job in self._hidden if job.live.task is None and job.live.jobs]
@@ -10158,6 +10406,8 @@ class Service:
             raise PushNotificationNotSupportedError
         message = call.params["message"]
         self._check_types(message)
+        if len(message.get("contextId", "")) > ID_CHARS:
+            raise invalid_params([("message.contextId", f"is longer than {ID_CHARS} characters")])
         owner, task_id = _owner_of(call), message.get("taskId")
         if not task_id:
             self.pace.step(call.caller)
@@ -10178,8 +10428,10 @@ class Service:
         if not defaults.strict:
             return
         for at, part in enumerate(message["parts"]):
-            if not any(_fits(_media_type(part), mode) for mode in defaults.input_modes):
-                text = f"message.parts[{at}] is {_media_type(part)}; the agent takes "
+            given = _media_type(part)
+            plain = "text" in part and "text/plain" in defaults.input_modes
+            if not plain and not any(_fits(given, mode) for mode in defaults.input_modes):
+                text = f"message.parts[{at}] is {given}; the agent takes "
                 raise ContentTypeNotSupportedError(text + ", ".join(defaults.input_modes))
 
 

@@ -210,6 +210,13 @@ class Sending(ServiceTest):
         page = await self.call("ListTasks", {"contextId": "mine"}, ANNA)
         self.assertEqual(page["totalSize"], 0)
 
+    async def test_a_context_name_that_is_no_name(self):
+        self.serve("echo")
+        awaitable = self.send(contextId="x" * (a2a.ID_CHARS + 1))
+        fault = await self.refused(a2a.InvalidParamsError, awaitable)
+        field = fault.details[0]["fieldViolations"][0]["field"]
+        self.assertEqual(field, "message.contextId")
+
     async def test_a_repeated_message_id_is_a_message_like_any_other(self):
         """TASK-10: nothing is deduplicated."""
         self.serve("echo")
@@ -1265,6 +1272,70 @@ class Stopping(ServiceTest):
         self.assertEqual(words(await read(stream)), ["INPUT_REQUIRED"])
         kept = await self.store.get(a2a.ANONYMOUS.owner, task["id"])
         self.assertEqual(kept["status"]["state"], a2a.INPUT_REQUIRED)
+
+
+class Commands(ServiceTest):
+    def command(self, script):
+        return f'exec:"{sys.executable}" -c "{script}"'
+
+    async def test_a_task_shows_at_once_and_works_when_it_has_a_place(self):
+        self.serve(self.command("import time; time.sleep(0.3); print(1)"), max_concurrent_tasks=1)
+        started = time.monotonic()
+        first, second = await self.send_now(), await self.send_now()
+        self.assertLess(time.monotonic() - started, 0.25)
+        self.assertEqual(second["status"]["state"], a2a.SUBMITTED)
+        events = await read(await self.stream())
+        self.assertEqual(words(events), ["SUBMITTED", "WORKING", "1", "COMPLETED"])
+        self.assertEqual(a2a.text_of(await self.get(first["id"])), "1")
+
+    async def test_a_question_and_its_answer(self):
+        question = "'[INPUT_REQUIRED] which?' if t == 'buy' else t"
+        script = f"import sys; t = sys.stdin.read(); print({question})"
+        self.serve(self.command(script))
+        task = (await self.send("buy"))["task"]
+        self.assertEqual(task["status"]["state"], a2a.INPUT_REQUIRED)
+        self.assertEqual(a2a.text_of(task["status"]), "which?")
+        task = (await self.send("that", taskId=task["id"]))["task"]
+        self.assertEqual(a2a.text_of(task), "that")
+
+    async def test_a_failure(self):
+        self.serve(self.command("import sys; sys.exit('no such flight')"))
+        task = (await self.send())["task"]
+        self.assertEqual(task["status"]["state"], a2a.FAILED)
+        self.assertIn("exit status 1: no such flight", a2a.text_of(task["status"]))
+        self.assertEqual(self.logged, [])
+
+    async def test_cancelling(self):
+        """TASK-03: CANCELED comes once the command has ended."""
+        self.serve(self.command("import time; print(1, flush=True); time.sleep(60)"))
+        task = await self.send_now()
+        while "artifacts" not in await self.get(task["id"]):
+            await asyncio.sleep(0.01)
+        done = await self.call("CancelTask", {"id": task["id"]})
+        self.assertEqual(done["status"]["state"], a2a.CANCELED)
+        self.assertEqual(self.service.runner.places.running, 0)
+
+    async def test_only_text(self):
+        self.serve(self.command("print(1)"))
+        for part in ({"data": 1}, {"raw": "AAAA"}, {"url": "https://h.example/"}):
+            params = {"message": {**message(), "parts": [part]}}
+            await self.refused(a2a.ContentTypeNotSupportedError, self.call("SendMessage", params))
+        part = {"text": "x", "mediaType": "text/markdown"}
+        await self.call("SendMessage", {"message": {**message(), "parts": [part]}})
+
+    async def test_stopping_ends_it_soon(self):
+        self.serve(self.command("import time; print(1, flush=True); time.sleep(60)"))
+        sending = asyncio.ensure_future(self.send())
+        await asyncio.sleep(0.3)
+        started = time.monotonic()
+        await self.service.close()
+        self.assertEqual((await sending)["task"]["status"]["state"], a2a.FAILED)
+        self.assertLess(time.monotonic() - started, 5)
+
+    async def test_no_more_than_so_many_a_minute(self):
+        self.serve(self.command("print(1)"), tasks_a_minute=1)
+        await self.send()
+        await self.refused(a2a.RateLimitedError, self.send(), "minute")
 
 
 class Turns(ServiceTest):
