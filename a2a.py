@@ -5485,7 +5485,8 @@ class SharedTlsStream(TlsStream):
 def _addresses(host: str, port: int) -> list[Any]:
     """Resolve a host; IPv6 and IPv4 addresses take turns (RFC 8305 section 4)."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        # As bytes, for a text Python would import its codec for international names.
+        found = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise Unreachable(f"The host name {host} cannot be resolved: {reason_of(error)}") from error
     first = found[0][0]
@@ -7297,25 +7298,28 @@ def check_destination(
         )
 
 
-SECRET_NAME = re.compile(
-    r"authorization|cookie|token|secret|passw|credential|assertion|api[-_]?key|^key$|-key$|"
-    r"code_verifier|device_code|^code$|signature",
-    re.IGNORECASE,
+# Patterns as texts: re compiles them when they are first used, which most starts never do.
+_SECRET_NAME = (
+    r"(?i)authorization|cookie|token|secret|passw|credential|assertion|api[-_]?key|^key$|-key$|"
+    r"code_verifier|device_code|^code$|signature"
 )
 _SECRET_WORDS = r"token|secret|password|api[-_]?key"
 _SHOWN_SECRETS = (
-    re.compile(r"(?i)\b((?:proxy-)?authorization\s*[:=]\s*[\w-]+\s+)[^\s,;\"']+"),
-    re.compile(r"(?i)\b((?:bearer|basic)\s+)(?=[a-z~-]*[\d._+/=])[\w.~+/=-]{8,}"),
-    re.compile(r"(?i)\b((?:set-)?cookie\s*:\s*)[^\r\n]+"),
-    re.compile(rf"(?i)(\b[\w-]{{0,40}}(?:{_SECRET_WORDS})\s*:\s+)[^\s,;\"']+"),
-    re.compile(
-        rf"(?i)(\"(?:\w{{0,40}}(?:{_SECRET_WORDS})|credentials|code_verifier|device_code|assertion)"
-        r"\"\s*:\s*\")(?:[^\"\\]|\\.)+"
-    ),
-    re.compile(rf"(?i)([?&;](?:\w{{0,40}}(?:{_SECRET_WORDS}|signature)|key|code)=)[^&\s\"']+"),
-    re.compile(r"(://[^/\s:@]*:)[^/\s@]+(?=@)"),
+    r"(?i)\b((?:proxy-)?authorization\s*[:=]\s*[\w-]+\s+)[^\s,;\"']+",
+    r"(?i)\b((?:bearer|basic)\s+)(?=[a-z~-]*[\d._+/=])[\w.~+/=-]{8,}",
+    r"(?i)\b((?:set-)?cookie\s*:\s*)[^\r\n]+",
+    rf"(?i)(\b[\w-]{{0,40}}(?:{_SECRET_WORDS})\s*:\s+)[^\s,;\"']+",
+    rf"(?i)(\"(?:\w{{0,40}}(?:{_SECRET_WORDS})|credentials|code_verifier|device_code|assertion)"
+    r"\"\s*:\s*\")(?:[^\"\\]|\\.)+",
+    rf"(?i)([?&;](?:\w{{0,40}}(?:{_SECRET_WORDS}|signature)|key|code)=)[^&\s\"']+",
+    r"(://[^/\s:@]*:)[^/\s@]+(?=@)",
 )
 HIDDEN = "[redacted]"
+
+
+def is_secret_name(name: str) -> bool:
+    """Say whether a header or field of that name holds what must not be shown."""
+    return re.search(_SECRET_NAME, name) is not None
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
@@ -7331,7 +7335,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
         else:  # inside other words so short a text says nothing
             text = re.sub(rf"(?<!\w){re.escape(form)}(?!\w)", HIDDEN, text)
     for pattern in _SHOWN_SECRETS:
-        text = pattern.sub(rf"\1{HIDDEN}", text)
+        text = re.sub(pattern, rf"\1{HIDDEN}", text)
     return text
 
 
@@ -7390,7 +7394,7 @@ class ClientOptions(NamedTuple):
     def secrets(self) -> list[str]:
         """Give every text that must not be shown."""
         pairs = [*(self.headers or {}).items(), *(self.card_headers or {}).items()]
-        values = [value for name, value in pairs if SECRET_NAME.search(name)]
+        values = [value for name, value in pairs if is_secret_name(name)]
         words = [word for value in values for word in value.split(" ", 1)[1:]]
         return [*self.credentials().secrets(), *values, *words]
 
@@ -7639,7 +7643,7 @@ class CardFinder:
         """Fetch a card; few redirects are followed, and card_headers stay with the first origin."""
         options, origin = self._options, url.origin
         own = list((options.card_headers or {}).items())
-        if any(SECRET_NAME.search(name) for name, _ in own):
+        if any(is_secret_name(name) for name, _ in own):
             check_destination(url, "", (), options.allow_http_credentials)
         fixed = [("accept", f"{JSON_TYPE}, {A2A_TYPE}"), ("a2a-version", options.version)]
         if etag:
@@ -8121,7 +8125,7 @@ class Link:
         schemes = choose_requirement(card.value, credentials)
         headers, query = attach(schemes, credentials)
         given = {name.lower(): value for name, value in (options.headers or {}).items()}
-        signed_in = bool(headers or query or any(map(SECRET_NAME.search, given)))
+        signed_in = bool(headers or query or any(map(is_secret_name, given)))
         if signed_in:
             named = [*options.trusted_origins, *filter(None, [options.endpoint])]
             trusted = [read_origin(text) for text in named]
