@@ -217,6 +217,7 @@ POLL_FIRST_S = 0.25  # quick agents are done by then
 POLL_FAILURES = 5  # in a row, after which the agent counts as gone: half a minute
 PAUSE_SLICE_S = 0.2  # so long may close() have to wait for a sleeping call
 READ_BYTES = 64 * 1024  # taken from a socket at once
+END_GRACE_S = 0.01  # an answer of which the rest does not matter may end, to keep its connection
 IDLE_CONNECTIONS = 8  # a client keeps for one origin
 CARD_BYTES = 1024 * 1024  # an agent card; large ones have some 100 KiB
 CARD_REDIRECTS = 3  # followed for a card, and for nothing else
@@ -5600,9 +5601,9 @@ class Connection:
         return self._http.take_buffer()
 
     def has_ended(self) -> bool:
-        """Say whether the answer ends with what is there by now."""
+        """Say whether the answer ends with what is there or just coming."""
         try:
-            return isinstance(self.event(Patience(idle_s=0.0)), End)
+            return isinstance(self.event(Patience(idle_s=END_GRACE_S)), End)
         except A2AError:
             return False
 

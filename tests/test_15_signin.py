@@ -14,6 +14,7 @@ SCHEMES = {
     "head": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}},
     "query": {"apiKeySecurityScheme": {"location": "query", "name": "api key"}},
     "cookie": {"apiKeySecurityScheme": {"location": "cookie", "name": "session"}},
+    "upper": {"apiKeySecurityScheme": {"location": "HEADER", "name": "X-Key"}},
     "oauth": {"oauth2SecurityScheme": {"flows": {}}},
     "oidc": {"openIdConnectSecurityScheme": {"openIdConnectUrl": "https://idp.example/"}},
     "mtls": {"mtlsSecurityScheme": {}},
@@ -59,6 +60,7 @@ class ChoiceTest(unittest.TestCase):
             ("head", {"api_key": "k"}),
             ("query", {"api_key": "k"}),
             ("cookie", {"api_key": {"cookie": "k"}}),
+            ("upper", {"api_key": "k"}),
             ("mtls", {"certificate": True}),
         ):
             with self.subTest(name=name):
@@ -100,8 +102,8 @@ class ChoiceTest(unittest.TestCase):
 
     def test_a_scheme_that_is_not_supported_or_not_explained_is_said(self):
         for names, said in (
-            (["digest"], "digest (HTTP digest), which is"),
-            (["lost"], "lost, which"),
+            (["digest"], "digest (HTTP digest), which is not supported"),
+            (["lost"], "lost, which the card does not explain"),
         ):
             error = self.missing(card(names), bearer="t", basic="u:p", api_key="k")
             self.assertIn(said, str(error))
@@ -197,7 +199,7 @@ class DestinationTest(unittest.TestCase):
             "https://a.example.evil/",
         ):
             error = self.refused(url)
-            self.assertIn(a2a.read_url(url).origin, str(error))
+            self.assertIn("not sent to " + a2a.read_url(url).origin, str(error))
             self.assertIn("--trusted-origin", error.hint)
         self.assertIsInstance(error, a2a.AuthError)
 
@@ -223,6 +225,12 @@ class DestinationTest(unittest.TestCase):
         self.assertTrue(self.check("http://127.0.0.1:8080/", origin=origin))
         self.refused("http://127.0.0.1:8081/", origin=origin)
 
+    def test_plain_http_is_refused_unless_said(self):
+        """AUTH-23: the default."""
+        with self.assertRaises(a2a.UntrustedOrigin) as caught:
+            a2a.check_destination(a2a.read_url("http://h.example/"), "", ())
+        self.assertIn("Credentials are not sent to http://h.example", str(caught.exception))
+
 
 class RedactionTest(unittest.TestCase):
     def test_known_secrets_are_hidden_in_every_form(self):
@@ -236,6 +244,18 @@ class RedactionTest(unittest.TestCase):
         shown = a2a.redact(text, credentials.secrets())
         for part in ("b3ar", "p\u00e4ss", "ss", "ey", "bWU6"):
             self.assertNotIn(part, shown.replace(a2a.HIDDEN, "").replace("key", ""), shown)
+
+    def test_a_secret_is_hidden_as_json_writes_it(self):
+        """AUTH-25: with quotes escaped, in UTF-8 or in ASCII."""
+        for text in ('{"a":"q\\"\u00e4zz"}', '{"a":"q\\"\\u00e4zz"}'):
+            self.assertEqual('{"a":"' + a2a.HIDDEN + '"}', a2a.redact(text, ['q"\u00e4zz']))
+
+    def test_names_tell_what_is_secret(self):
+        for name in ("Authorization", "cookie", "X-API-Key", "api_key", "x-auth-token", "key",
+                     "X-Goog-Key", "client_secret", "Password"):  # fmt: skip
+            self.assertTrue(a2a.is_secret_name(name), name)
+        for name in ("x-trace-id", "keyboard", "a2a-version", "monkey", "accept"):
+            self.assertFalse(a2a.is_secret_name(name), name)
 
     def test_a_short_secret_does_not_garble_words(self):
         self.assertEqual(f"a cat [{a2a.HIDDEN}]", a2a.redact("a cat [at]", ["at"]))
