@@ -290,7 +290,7 @@ CANCEL_S = 3.0  # what a cancelled agent gets to clean up, before it counts as e
 #         HttpError  Http2Error  HpackError  SseError  JsonError
 #         ProtobufError  CardInvalid
 #       TransportError         unreachable or cut off
-#         Unreachable  CardNotFound  TimeoutExpired
+#         Unreachable  ConnectionLost  CardNotFound  TimeoutExpired
 #       AuthError              credentials missing or refused
 #         CredentialsMissing  AuthFailed  UntrustedOrigin
 #       TaskFailed             an agent's own word that a task failed
@@ -396,6 +396,10 @@ class TransportError(A2AError):
 
 class Unreachable(TransportError):
     """No connection was made, so nothing was sent; the message lists the addresses tried."""
+
+
+class ConnectionLost(TransportError):
+    """A connection ended before its time."""
 
 
 class CardNotFound(TransportError):
@@ -5110,6 +5114,8 @@ def read_url(text: str) -> Url:
 
     Raises  UsageError: another scheme, blanks, a user name, a zone id, no host, a bad port
     """
+    if "@" in re.split(r"[/?#]", text.partition("://")[2], maxsplit=1)[0]:
+        raise UsageError("A URL may not hold a user name or password: give them as credentials")
     if re.search(r"[\x00-\x20\x7f\\]", text):
         raise UsageError(f"{text!r} is no URL: it holds blanks, control characters or backslashes")
     try:
@@ -5117,12 +5123,10 @@ def read_url(text: str) -> Url:
         port = parts.port
     except ValueError as error:
         raise UsageError(f"{text} is no URL: {error}") from None
-    if "[" in parts.netloc and ":" not in (parts.hostname or ""):
-        raise UsageError(f"{text} is no URL: brackets are for IPv6 addresses")
-    if "@" in parts.netloc:
-        raise UsageError("a URL may not hold a user name or password: give them as credentials")
     if parts.scheme not in PORTS:
         raise UsageError(f"{text} is no http or https URL")
+    if "[" in parts.netloc and ":" not in (parts.hostname or ""):
+        raise UsageError(f"{text} is no URL: brackets are for IPv6 addresses")
     return Url(
         parts.scheme,
         _read_host(parts.hostname or "", text),
@@ -5154,7 +5158,8 @@ def is_loopback(host: str) -> bool:
     """Say whether a host of a Url is this machine for certain: by name or address, unresolved."""
     if ":" in host:
         packed = socket.inet_pton(socket.AF_INET6, host)
-        return packed in (bytes(15) + b"\x01",) or packed[:13] == bytes(10) + b"\xff\xff\x7f"
+        mapped = packed[:13] == bytes(10) + b"\xff\xff\x7f"  # ::ffff:127.0.0.0/104
+        return mapped or packed == bytes(15) + b"\x01"
     if host == "localhost" or host.endswith(".localhost"):
         return True
     return re.fullmatch(r"127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}", host) is not None
@@ -5176,7 +5181,7 @@ def read_proxy(text: str) -> Proxy:
     if not mark:
         scheme, rest = "http", text
     if scheme.lower() not in PORTS:
-        raise UsageError(f"a {scheme} proxy is not supported, only http and https ones")
+        raise UsageError(f"A {scheme} proxy is not supported, only http and https ones")
     user_info, mark, rest = rest.rpartition("@")
     authorization = "Basic " + encode_base64(unquote(user_info).encode()) if mark else ""
     return Proxy(read_url(f"{scheme.lower()}://{rest}"), authorization)
@@ -5259,7 +5264,7 @@ ENDLESS = Patience()
 
 def reason_of(error: BaseException) -> str:
     """Say in a few words why a connection failed."""
-    if isinstance(error, socket.timeout):  # before Python 3.10 no TimeoutError
+    if isinstance(error, (TimeoutExpired, socket.timeout)):  # no TimeoutError before Python 3.10
         return "no answer in time"
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return text[:1].lower() + text[1:]
@@ -5292,7 +5297,7 @@ class Stream:
         except (BlockingIOError, socket.timeout):
             return None
         except OSError as error:
-            raise TransportError("The connection was cut: " + reason_of(error)) from error
+            raise ConnectionLost("The connection was cut: " + reason_of(error)) from error
 
     def send(self, data: bytes, patience: Patience) -> None:
         """Send all of data; the peer must take some of it every WRITE_STALL_S."""
@@ -5301,9 +5306,11 @@ class Stream:
             while rest:
                 self.socket.settimeout(patience.at_most(WRITE_STALL_S))
                 rest = rest[self.socket.send(rest) :]
-        except OSError as error:
+        except socket.timeout:
             patience.next_wait()  # raises when it was the whole that took too long
-            raise TransportError("The connection was cut: " + reason_of(error)) from error
+            raise TransportError(f"The peer took nothing for {WRITE_STALL_S:g} s") from None
+        except OSError as error:
+            raise ConnectionLost("The connection was cut: " + reason_of(error)) from error
 
     def is_quiet(self) -> bool:
         """Say whether an idle connection is still good: no end, nothing that was not asked for."""
@@ -5396,9 +5403,8 @@ class TlsStream(Stream):
                 with contextlib.suppress(TransportError):
                     self._flush(patience)  # the alert that tells the server why
                 raise Unreachable("TLS failed: " + _tls_reason(error), hint=hint) from error
-            if not self._feed(patience.next_wait()):
-                patience.next_wait()
-                raise Unreachable("TLS failed: the server closed the connection or fell silent")
+            if self._feed(patience.next_wait()) == b"":
+                raise Unreachable("TLS failed: the server closed the connection")
 
     def _flush(self, patience: Patience) -> None:
         data = self._outgoing.read()
@@ -5424,7 +5430,7 @@ class TlsStream(Stream):
             data = self._decrypt()
             if data is not None:
                 return data
-            self._flush(Patience())
+            self._flush(ENDLESS)
             if self._feed(timeout_s) is None:
                 return None
 
@@ -5490,44 +5496,36 @@ def _addresses(host: str, port: int) -> list[Any]:
         found = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise Unreachable(f"The host name {host} cannot be resolved: {reason_of(error)}") from error
-    first = found[0][0]
-    turns: dict[bool, int] = {True: 0, False: 0}
-    order = []
-    for address in found:
-        same = address[0] == first
-        order.append((turns[same], not same, address))
-        turns[same] += 1
-    return [address for _, _, address in sorted(order, key=lambda entry: entry[:2])]
+    seen: dict[int, int] = {}
+
+    def turn(row: Any) -> int:
+        seen[row[0]] = seen.get(row[0], 0) + 1
+        return seen[row[0]]
+
+    return sorted(found, key=turn)
 
 
-def connect(
-    url: Url, patience: Patience, limit_s: float, adopt: Callable[[socket.socket], None]
-) -> socket.socket:
+def connect(url: Url, patience: Patience, adopt: Callable[[socket.socket], None]) -> socket.socket:
     """Connect to the first address of a host that answers.
 
-    limit_s  for all of it; while others are left, one address gets ADDRESS_TIMEOUT_S
-    adopt    gets each socket before it connects, so that another thread can shut it down
-    Raises   Unreachable, with every address tried and what became of it
+    patience  while others are left, one address gets no more than ADDRESS_TIMEOUT_S of it
+    adopt     gets each socket before it connects, so that another thread can shut it down
+    Raises    Unreachable, with every address tried and what became of it
     """
     addresses = _addresses(url.host, url.port)
-    ends = Patience(time.monotonic() + patience.at_most(limit_s))
-    failures = []
-    for left, (family, kind, protocol, _, address) in zip(
-        range(len(addresses) - 1, -1, -1), addresses
-    ):
-        made = None
+    failures: list[str] = []
+    for family, kind, protocol, _, address in addresses:
+        last = len(failures) == len(addresses) - 1
+        made = socket.socket(family, kind, protocol)
         try:
-            made = socket.socket(family, kind, protocol)
             adopt(made)
-            made.settimeout(ends.at_most(ADDRESS_TIMEOUT_S if left else limit_s))
+            made.settimeout(patience.next_wait() if last else patience.at_most(ADDRESS_TIMEOUT_S))
             made.connect(address)
             _tune(made)
             return made
         except (OSError, TimeoutExpired) as error:
+            made.close()
             failures.append(f"{address[0]}: {reason_of(error)}")
-            if made:
-                made.close()
-        patience.next_wait()
     raise Unreachable(f"No connection to {url.authority} ({'; '.join(failures)})")
 
 
@@ -5569,9 +5567,7 @@ class Connection:
         data = self._http.request(method, target, headers, body)
         try:
             self.stream.send(data, how)
-        except TimeoutExpired:
-            raise
-        except TransportError:
+        except ConnectionLost:
             self._broken = True
             self._events = self._early_answer()
             if not self._events:
@@ -5609,12 +5605,10 @@ class Connection:
 
     def _end(self) -> list[Event]:
         try:
-            events = self._http.receive_eof()
-        except PeerError as error:
-            raise TransportError("The connection was cut in the middle of the answer") from error
-        if not events:
-            raise TransportError("The connection was closed before an answer came")
-        return events
+            return self._http.receive_eof()
+        except (PeerError, TransportError) as error:
+            said = "in the middle of the answer" if self.heard else "before an answer came"
+            raise ConnectionLost(f"The connection was closed {said}") from error
 
 
 class Answer:
@@ -5693,14 +5687,12 @@ def _tunnel(stream: Stream, url: Url, proxy: Proxy, patience: Patience) -> None:
     try:
         connection.send("CONNECT", authority, headers, b"", patience)
         response = connection.event(patience)
-    except (PeerError, TransportError) as error:
-        patience.next_wait()
+    except (PeerError, ConnectionLost) as error:
         raise Unreachable(f"The proxy {proxy.url.authority} failed: {error}") from error
-    status = response.status if isinstance(response, Response) else 0
+    if isinstance(response, Response) and not 200 <= response.status < 300:
+        said = f"answered {response.status} when asked for {authority}"
+        raise Unreachable(f"The proxy {proxy.url.authority} {said}")
     stream.early = connection.take_rest()
-    if not 200 <= status < 300:
-        said = f"answered {status}" if status else "did not answer"
-        raise Unreachable(f"The proxy {proxy.url.authority} {said} when asked for {authority}")
 
 
 def _proxy_headers(proxy: Proxy) -> list[tuple[str, str]]:
@@ -5752,10 +5744,8 @@ class Pool:
         if kept:
             try:
                 return self._exchange(kept, method, url, headers, body, patience)
-            except TimeoutExpired:
-                raise
-            except TransportError as error:
-                if kept.heard or self.closed:
+            except ConnectionLost as error:
+                if kept.heard:
                     raise
                 self._debug(f"a kept connection to {url.authority} was dead ({error}): once more")
         return self._exchange(self._open(url, patience), method, url, headers, body, patience)
@@ -5809,27 +5799,31 @@ class Pool:
         tunnel       the proxy is to pass bytes on, not requests
         protocol     "h2", or "" for HTTP/1.1
         """
-        patience = patience._replace(idle_s=self._connect_timeout_s)
         via = proxy.url if proxy else url
         self.check_open()
         outer = self._tls_context("" if proxy else protocol) if via.scheme == "https" else None
         inner = self._tls_context(protocol) if proxy and url.scheme == "https" else None
-        made = connect(via, patience, self._connect_timeout_s, self._sockets.add)
+        limit_s = self._connect_timeout_s
+        ends = Patience(time.monotonic() + patience.at_most(limit_s), None, limit_s)
+        made = connect(via, ends, self._sockets.add)
         self._debug(f"connected to {via.authority}" + (" (a proxy)" if proxy else ""))
         stream = Stream(made)
         secure = SharedTlsStream if protocol else TlsStream
         try:
             self.check_open()
             if outer:
-                stream = secure(stream, outer, via.host, patience)
+                stream = secure(stream, outer, via.host, ends)
             if tunnel and proxy:
-                _tunnel(stream, url, proxy, patience)
+                _tunnel(stream, url, proxy, ends)
             if inner:
-                stream = secure(stream, inner, url.host, patience)
+                stream = secure(stream, inner, url.host, ends)
         except BaseException as error:
             self.forget(made)
+            patience.next_wait()  # raises when it was the whole that took too long
             self.explain(error)
-            raise
+            if isinstance(error, Unreachable) or not isinstance(error, TransportError):
+                raise
+            raise Unreachable(f"No connection to {url.authority}: {error}") from error
         return stream
 
     def _tls_context(self, protocol: str) -> ssl.SSLContext:
@@ -7132,6 +7126,9 @@ class Credentials(NamedTuple):
     api_key: str | Mapping[str, str] = ""
     certificate: bool = False
 
+    def __repr__(self) -> str:
+        return "Credentials(...)"  # never in a traceback or a log
+
     def key_for(self, scheme: str) -> str:
         """Give the API key for the scheme of that name; "" when there is none."""
         return self.api_key if isinstance(self.api_key, str) else self.api_key.get(scheme, "")
@@ -7387,6 +7384,9 @@ class ClientOptions(NamedTuple):
     allow_http_credentials: bool = False  # also without TLS, to other machines
     warn: Callable[[str], None] | None = None  # gets warnings; None: warnings.warn
     debug: Callable[[str], None] | None = None  # gets what goes over the wire, without secrets
+
+    def __repr__(self) -> str:
+        return f"ClientOptions({redact(repr(self._asdict()), self.secrets())})"
 
     def credentials(self) -> Credentials:
         """Give what there is to sign in with."""

@@ -91,9 +91,16 @@ class UrlTest(unittest.TestCase):
             self.assertNotIn("Traceback", str(caught.exception))
 
     def test_a_password_in_a_url_is_refused_and_not_shown(self):
-        with self.assertRaises(a2a.UsageError) as caught:
-            a2a.read_url("https://me:hunter2@h.example/")
-        self.assertNotIn("hunter2", str(caught.exception))
+        for text in (
+            "https://me:hunter2@h.example/",
+            "http://me:hunter2@h x/",
+            "http://me:hunter2@h:port/",
+            "ftp://me:hunter2@h",
+        ):
+            with self.subTest(text=text), self.assertRaises(a2a.UsageError) as caught:
+                a2a.read_url(text)
+            self.assertNotIn("hunter2", str(caught.exception))
+        self.assertEqual("/a@b", a2a.read_url("http://h/a@b").target)
 
     def test_loopback_is_told_by_its_spelling(self):
         for host in ("localhost", "a.localhost", "127.0.0.1", "127.255.0.9", "::1",
@@ -229,6 +236,8 @@ class ExchangeTest(unittest.TestCase):
             self.assertEqual(b"body", answer.read())
             method, target, headers, body = peer.requests[0]
         self.assertEqual(("POST", "/x?y", b"body"), (method, target, body))
+        named = a2a.Response(200, {"content-type": " Text/HTML ; charset=x"})
+        self.assertEqual("text/html", a2a.Answer(named, None, soon(), self.pool).media_type)
         self.assertEqual(f"127.0.0.1:{peer.port}", headers["host"])
         self.assertEqual("4", headers["content-length"])
         self.assertEqual("identity", headers["accept-encoding"])
@@ -274,7 +283,7 @@ class ExchangeTest(unittest.TestCase):
             with self.subTest(data=data), support.Peer(script) as peer:
                 with self.assertRaises(a2a.TransportError) as caught:
                     get(self.pool, peer.url)
-                self.assertIn("cut in the middle", str(caught.exception))
+                self.assertIn("in the middle of the answer", str(caught.exception))
                 self.assertEqual(1, peer.visits)
 
     def test_what_is_not_http_is_the_peers_error(self):
@@ -352,6 +361,22 @@ class ExchangeTest(unittest.TestCase):
             with self.assertRaises(a2a.TransportError):
                 get(self.pool, peer.url)
             self.assertEqual(2, len(peer.requests))
+
+    def test_a_kept_connection_that_is_only_slow_is_not_taken_for_dead(self):
+        """TASK-10: silence is no end; nothing is sent twice."""
+
+        def script(visit):
+            visit.read()
+            visit.answer(b"first")
+            visit.read()
+            visit.wait_for_end()
+
+        with support.Peer(script) as peer:
+            get(self.pool, peer.url)
+            with self.assertRaises(a2a.TransportError) as caught:
+                get(self.pool, peer.url, soon(idle_s=0.1))
+            self.assertIn("No answer from", str(caught.exception))
+            self.assertEqual((1, 2), (peer.visits, len(peer.requests)))
 
     def test_it_is_sent_again_once_and_no_more(self):
         def script(visit):
@@ -702,7 +727,8 @@ class TlsTest(unittest.TestCase):
         self.addCleanup(pool.close)
         with support.Peer(lambda visit: visit.wait_for_end()) as peer:
             error = self.refusal(pool, f"https://127.0.0.1:{peer.port}/")
-        self.assertIn("fell silent", str(error))
+        self.assertIn("No answer within 0.2 s", str(error))
+        self.assertIsInstance(error, a2a.Unreachable)
 
     def test_a_client_certificate_is_shown(self):
         with support.Peer(echo, tls=server_context(client_ca=True)) as peer:
@@ -741,6 +767,11 @@ class TlsTest(unittest.TestCase):
             error = self.refusal(pool, peer.url)
         self.assertEqual("The client was closed", str(error))
 
+    def test_a_server_that_cuts_the_handshake_was_sent_nothing(self):
+        with support.Peer(lambda visit: visit.socket.recv(5)) as peer:
+            error = self.refusal(self.pool(), f"https://127.0.0.1:{peer.port}/")
+        self.assertIsInstance(error, a2a.Unreachable)
+
     def test_the_deadline_holds_under_tls(self):
         with support.Peer(
             lambda visit: (visit.read(), stop.wait(LONG_S)), tls=server_context()
@@ -757,7 +788,7 @@ class TlsTest(unittest.TestCase):
             socket.socket.shutdown(visit.socket, socket.SHUT_RDWR)
 
         with support.Peer(script, tls=server_context()) as peer:
-            self.assertIn("cut", str(self.refusal(self.pool(), peer.url)))
+            self.assertIn("in the middle", str(self.refusal(self.pool(), peer.url)))
 
     def test_bytes_that_are_no_tls_are_an_error(self):
         def script(visit):

@@ -257,6 +257,12 @@ class RedactionTest(unittest.TestCase):
         for name in ("x-trace-id", "keyboard", "a2a-version", "monkey", "accept"):
             self.assertFalse(a2a.is_secret_name(name), name)
 
+    def test_credentials_do_not_show_in_a_traceback(self):
+        """AUTH-25: not by their repr either."""
+        credentials = a2a.Credentials("t0ken", "me:pa55", "k3y")
+        for part in ("t0ken", "pa55", "k3y"):
+            self.assertNotIn(part, repr(credentials) + str(credentials))
+
     def test_a_short_secret_does_not_garble_words(self):
         self.assertEqual(f"a cat [{a2a.HIDDEN}]", a2a.redact("a cat [at]", ["at"]))
 

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import random
 import sys
 import tempfile
 import threading
@@ -1309,6 +1310,17 @@ class SignInTest(ClientCase):
 
     BEARER = {"httpAuthSecurityScheme": {"scheme": "Bearer"}}
 
+    def test_options_show_without_their_secrets(self):
+        """AUTH-25: not by their repr either."""
+        client = self.client(
+            {"name": "x"}, bearer="t0ken-1", basic="me:pa55word", api_key={"s": "k3y-11"},
+            card_headers={"authorization": "Bearer c4rd-1"}, headers={"X-Token": "h3ad-1"},
+        )  # fmt: skip
+        shown = repr(client.options)
+        self.assertIn("poll_interval_s", shown)
+        for secret in ("t0ken", "pa55", "k3y", "c4rd", "h3ad"):
+            self.assertNotIn(secret, shown)
+
     def test_credentials_go_as_the_card_asks(self):
         """AUTH-16, AUTH-17: header, query, cookie, Basic, and nothing in the log."""
         key = "apiKeySecurityScheme"
@@ -1426,6 +1438,89 @@ class SignInTest(ClientCase):
         self.fails(a2a.Unreachable, refused.get, "t1")
         trusted = self.client(agent, bearer="t0ken", ca=str(folder / "rogue-ca.pem"))
         self.assertEqual(task(), trusted.get("t1"))
+
+
+class NoiseTest(ClientCase):
+    """Agents that send anything at all: one of our errors comes of it, or an answer."""
+
+    def setUp(self):
+        super().setUp()
+        self.random = random.Random(16)
+
+    def bend(self, value):
+        """Give a JSON value with something in it changed."""
+        if self.random.random() < 0.05:
+            odd = (None, 1, -1, 1e9, "", "x" * 50, [], {}, [value], {"a": value}, True, "\ud800")
+            return self.random.choice(odd)
+        if isinstance(value, dict):
+            return {key: self.bend(item) for key, item in value.items()}
+        return [self.bend(item) for item in value] if isinstance(value, list) else value
+
+    def cut(self, data):
+        """Give bytes with something in them changed."""
+        data = bytearray(data)
+        for _ in range(self.random.choice((0, 0, 0, 1, 3))):
+            at = self.random.randrange(len(data))
+            odd = (b"", b"\r\n", b"\n", b"\0", b"data: ", b"[[" * 70, b": ", bytes([at % 256]))
+            data[at : at + self.random.randrange(5)] = self.random.choice(odd)
+        return bytes(data)
+
+    def script(self, visit):
+        request = visit.read()
+        if request is None:
+            return
+        if request[0] == "GET":
+            card = self.card if self.random.random() < 0.8 else self.bend(self.card)
+            kind, body = "application/json", json.dumps(card).encode()
+        else:
+            call = json.loads(request[3])
+            artifact = {"artifactId": "a", "parts": [{"text": "hi"}, {"raw": "AA=="}]}
+            whole = task(artifacts=[artifact])
+            stream = [{"task": task(WORKING)}, chunk("x", append=True), status(COMPLETED)]
+            results = stream if "S" in call["method"][1:] else [{"task": whole}]
+            results = [whole] if call["method"] in ("GetTask", "CancelTask") else results
+            replies = [
+                self.bend({"jsonrpc": "2.0", "id": call["id"], "result": r}) for r in results
+            ]
+            kind = "text/event-stream" if results is stream else "application/json"
+            lines = [json.dumps(reply).encode() for reply in replies]
+            body = b"".join(b"data: %s\n\n" % line for line in lines)
+            body = self.cut(body if results is stream else lines[0])
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = head.encode() if self.random.random() < 0.9 else self.cut(head.encode())
+        visit.send(head + body)
+
+    calls = (
+        lambda client: client.send("x"),
+        lambda client: list(client.stream("x")),
+        lambda client: client.get("t1"),
+        lambda client: client.wait("t1"),
+        lambda client: list(client.subscribe("t1")),
+        lambda client: client.cancel("t1"),
+    )
+
+    def test_whatever_comes_is_an_answer_or_an_error_of_ours(self):
+        outcomes = set()
+        with support.Peer(self.script) as peer:
+            rpc = {"url": peer.url + "/rpc", "protocolBinding": "JSONRPC", "tenant": "t"}
+            self.card = {
+                "supportedInterfaces": [rpc],
+                "capabilities": {"streaming": True, "extensions": [{"uri": "u", "required": True}]},
+                "skills": [{"id": "s", "tags": []}],
+                "securitySchemes": {"s": SignInTest.BEARER},
+                "securityRequirements": [{"schemes": {"s": {"list": []}}}, {"schemes": {}}],
+            }
+            for turn in range(150):
+                limits = {"timeout_s": 2.0, "idle_timeout_s": 0.2, "poll_interval_s": 0.01}
+                client = self.client(peer.url, bearer="t0ken", **limits)
+                try:
+                    a2a.write_json(self.calls[turn % len(self.calls)](client))
+                    outcomes.add("answer")
+                except a2a.A2AError as error:
+                    outcomes.add(type(error).__name__)
+                client.close()
+        self.assertLessEqual({"answer", "PeerError", "CardInvalid"}, outcomes)
+        self.assertNotIn("t0ken", "".join(self.log + self.warnings))
 
 
 class DataUriTest(unittest.TestCase):
