@@ -6282,6 +6282,7 @@ class Exchange:
     def start(self, status: int, headers: list[tuple[str, str]]) -> None:
         """Write the head of an answer whose body comes by write() and ends with end()."""
         self.started = True
+        self.due = self._lane.wire.listener.clock + SSE_COMMENT_S
         self._lane.start(self, status, headers)
 
     def write(self, data: bytes) -> None:
@@ -7050,6 +7051,10 @@ def listening_socket(host: str, port: int) -> socket.socket:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != "::")
+        # Inherited by what is accepted: a peer that lost its power while it waited is found out.
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, int(KEEP_ALIVE_S) or 1)
         bound.bind(address)
         bound.listen(ACCEPT_BACKLOG)
     except OSError as error:

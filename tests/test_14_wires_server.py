@@ -147,6 +147,13 @@ class Host:
         exchange.write(b"x")
         exchange.end([("grpc-status", "0")])
 
+    async def do_pour(self, exchange):
+        exchange.start(200, [])
+        for _ in range(60):
+            exchange.write(b"x" * 50_000)
+            await exchange.drain()
+        exchange.end()
+
     async def do_large(self, exchange):
         exchange.respond(200, [], b"x" * 1_000_000)
 
@@ -847,6 +854,23 @@ class Http2Test(unittest.TestCase):
             time.sleep(0.1)
             self.assertEqual(before, host.sent)
 
+    def test_a_window_that_opens_again_lets_the_stream_go_on(self):
+        with Host() as host, Http2Peer(host) as peer:
+            allow = peer.machine.sender.number
+            peer.shut_windows()
+            stream = peer.ask("/pour")
+            peer.link.settimeout(0.3)
+            with self.assertRaises(socket.timeout):
+                peer.listen(lambda events: False)
+            peer.link.settimeout(PATIENCE_S)
+            peer.machine.sender.number = allow
+            for number in (0, stream):
+                allow(8, number, 10_000_000)  # WINDOW_UPDATE
+            peer.flush()
+            self.assertEqual(
+                (200, 3_000_000), (peer.answer(stream)[0], len(peer.answer(stream)[1]))
+            )
+
     def test_a_stream_whose_window_stays_shut_is_reset(self):
         limits = {"WRITE_STALL_S": 0.2, "SWEEP_S": 0.05}
         with patched(**limits), Host() as host, Http2Peer(host) as peer:
@@ -971,6 +995,14 @@ class SocketTest(unittest.TestCase):
                 for caller in callers:
                     with socket.create_connection((caller, port), PATIENCE_S) as link:
                         self.assertEqual(port, link.getpeername()[1])
+
+    @unittest.skipUnless(sys.platform == "linux", "elsewhere it may not be inherited")
+    def test_a_peer_without_power_is_found_out(self):
+        with Host() as host, connect(host, GET % b"/") as link:
+            read_until(link, b"hello")
+            accepted = host.wires()[0].transport.get_extra_info("socket")
+            self.assertEqual(1, accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE))
+            self.assertEqual(60, accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE))
 
     def test_localhost_is_its_ipv4_address(self):
         with a2a.listening_socket("localhost", 0) as bound:

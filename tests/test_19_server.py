@@ -9,6 +9,7 @@ import io
 import json
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -643,6 +644,12 @@ class RefusalTest(unittest.TestCase):
                 self.assertTrue(agent.raw(head % lie).startswith(b"HTTP/1.1 400 "), lie)
             self.assertEqual(200, agent.rpc("SendMessage", message())[0])
 
+    def test_without_a_limit_any_length_is_taken(self):
+        text = "x" * (a2a.BODY_BYTES + 1)
+        with Asking(lambda turn: str(len(turn.text)), max_request_bytes=0) as agent:
+            task = agent.ask("POST", "/message:send", message(text))[2]["task"]
+            self.assertEqual(str(len(text)), a2a.text_of(task))
+
     def test_a_short_content_length_does_not_smuggle(self):
         """JSON-18: what goes past Content-Length is the next request, and a bad one."""
         head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n"
@@ -979,6 +986,58 @@ class StreamOverTheWireTest(unittest.TestCase):
             self.assertEqual((400, a2a.A2A_TYPE), (status, headers["content-type"]))
 
 
+class Http2OverTheWireTest(unittest.TestCase):
+    """The same port, the same answers."""
+
+    def ask(self, agent, *requests):
+        """Send (method, path, host, body) side by side; give [(status, body)] in that order."""
+        machine = a2a.Http2Connection(client=True)
+        streams = []
+        for method, path, host, body in requests:
+            fields = [("host", host), ("a2a-version", "1.0")]
+            if body:
+                fields.append(("content-type", "application/json"))
+            streams.append(machine.request(method, path, fields, json.dumps(body or "").encode()))
+        events = []
+        with socket.create_connection(("127.0.0.1", agent.port), PATIENCE_S) as link:
+            while sum(isinstance(event, a2a.End) for event in events) < len(streams):
+                link.sendall(machine.take_output())
+                events += machine.receive(link.recv(65536))
+        answers = []
+        for stream in streams:
+            mine = [event for event in events if event.stream == stream]
+            body = b"".join(event.data for event in mine if isinstance(event, a2a.Data))
+            answers.append((mine[0].status, body))
+        return answers
+
+    def test_card_calls_and_streams(self):
+        call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": message()}
+        with Asking() as agent:
+            host = f"127.0.0.1:{agent.port}"
+            card, rpc, rest, stream = self.ask(
+                agent,
+                ("GET", a2a.CARD_PATH, host, None),
+                ("POST", "/", host, call),
+                ("POST", "/message:send", host, message()),
+                ("POST", "/message:stream", host, message()),
+            )
+        self.assertEqual(agent.server.url, json.loads(card[1])["supportedInterfaces"][0]["url"])
+        self.assertIn("task", json.loads(rpc[1])["result"])
+        self.assertIn("task", json.loads(rest[1]))
+        events = [json.loads(line[6:]) for line in stream[1].split(b"\n") if line]
+        self.assertEqual("COMPLETED", states(events)[-1])
+
+    def test_the_authority_must_be_a_name_of_ours(self):
+        """CARD-05: as Host must."""
+        with Asking() as agent:
+            answers = self.ask(
+                agent,
+                ("GET", a2a.CARD_PATH, "evil.example", None),
+                ("GET", a2a.CARD_PATH, "localhost", None),
+            )
+        self.assertEqual([421, 200], [status for status, _ in answers])
+
+
 def short(events):
     """Give the states without repeats in a row."""
     found = []
@@ -1126,6 +1185,36 @@ class LifeTest(unittest.TestCase):
             socket.create_connection(("127.0.0.1", server.port), 1)
         link.close()
 
+    def test_stopping_lets_a_waiting_call_have_its_answer(self):
+        gated = Gated()
+        server = a2a.Server(gated, port=0).start()
+        link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
+        headers = {"A2A-Version": "1.0", "Content-Type": "application/json"}
+        link.request("POST", "/message:send", json.dumps(message()), headers)
+        self.assertTrue(gated.began.wait(PATIENCE_S))
+        server.stop()
+        answer = link.getresponse()
+        self.assertEqual("close", answer.getheader("Connection"))
+        self.assertEqual(a2a.FAILED, json.loads(answer.read())["task"]["status"]["state"])
+        link.close()
+
+    def test_a_server_in_the_foreground_gives_signals_back(self):
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        before = [signal.getsignal(number) for number in numbers]
+        during = []
+
+        def look(server):
+            during.extend(signal.getsignal(number) for number in numbers)
+            threading.Thread(target=server.stop).start()
+
+        a2a.serve("echo", port=0, ready=look)
+        self.assertEqual(before, [signal.getsignal(number) for number in numbers])
+        self.assertFalse({id(handler) for handler in before} & {id(handler) for handler in during})
+
+    def test_localhost_is_loopback(self):
+        with a2a.Server("echo", host="localhost", port=0) as server:
+            self.assertEqual(f"http://127.0.0.1:{server.port}", server.url)
+
     def test_stopping_twice_or_before_the_start_does_no_harm(self):
         server = a2a.Server("echo", port=0)
         server.stop()
@@ -1156,7 +1245,7 @@ class LifeTest(unittest.TestCase):
                 agent.port = int(child.stdout.readline())
                 link, stream = agent.open_stream("x")
                 read_events(stream)
-                child.send_signal(getattr(__import__("signal"), number))
+                child.send_signal(getattr(signal, number))
                 self.assertEqual("ended\n", child.stdout.read())
                 self.assertEqual(0, child.wait(PATIENCE_S))
                 link.close()
