@@ -78,6 +78,8 @@ class CardTest(unittest.TestCase):
     def test_the_user_says_who_the_agent_is(self):
         card = card_of(name="Cook", description="Cooks", skills=["Fry eggs!", "東京"])
         self.assertEqual(("Cook", "Cooks"), (card["name"], card["description"]))
+        whole = {"id": "x", "name": "X", "description": "Does x", "tags": ["x"]}
+        self.assertEqual([whole], card_of(skills=[whole])["skills"])
         ids = [(skill["id"], skill["name"]) for skill in card["skills"]]
         self.assertEqual([("fry-eggs", "Fry eggs!"), ("skill", "東京")], ids)
 
@@ -628,6 +630,17 @@ class RefusalTest(unittest.TestCase):
                 )
                 self.assertEqual((200, a2a.A2A_TYPE), (status, headers["content-type"]))
 
+    def test_the_path_is_judged_before_the_body(self):
+        """NET-05: 404 and 405 before 415, and without waiting for a body."""
+        with Asking() as agent:
+            self.assertEqual(404, agent.ask("POST", "/nope", "x", Content_Type="text/plain")[0])
+            self.assertEqual(405, agent.ask("PUT", "/tasks", "x", Content_Type="text/plain")[0])
+            request = (
+                f"POST /nope HTTP/1.1\r\nHost: 127.0.0.1:{agent.port}\r\nA2A-Version: 1.0\r\n"
+                "Content-Type: application/json\r\nContent-Length: 10000000\r\n\r\n"
+            )
+            self.assertTrue(agent.raw(request.encode()).startswith(b"HTTP/1.1 404 "))
+
     def test_a_request_over_the_limit_is_refused(self):
         """JSON-18: 413 at once, the connection closed, the server goes on."""
         with Asking(max_request_bytes=100_000) as agent:
@@ -929,6 +942,37 @@ class StreamOverTheWireTest(unittest.TestCase):
             self.assertEqual("COMPLETED", states(read_events(stream))[-1])
             link.close()
 
+    def test_a_reader_that_does_not_keep_up_costs_little_and_is_told(self):
+        """SSE-18: no more of its stream than a part lies in memory, then it ends with an error."""
+
+        async def talk(turn):
+            for _ in range(600):
+                turn.artifact("x" * 65536, name="big", append=True)
+                await asyncio.sleep(0)
+            done.set()
+
+        done = threading.Event()
+
+        async def agent_function(turn):
+            turn.artifact("x", name="big")
+            await talk(turn)
+
+        with Asking(agent_function) as agent:
+            queued = []
+            real = a2a.ServerWire.write
+
+            def write(wire, data):
+                real(wire, data)
+                queued.append(wire.transport.get_write_buffer_size())
+
+            with unittest.mock.patch.object(a2a.ServerWire, "write", write):
+                link, stream = agent.open_stream("x")
+                self.assertTrue(done.wait(PATIENCE_S))
+                self.assertLess(max(queued), 2_000_000)
+                last = read_events(stream)[-1]
+                link.close()
+        self.assertEqual(-32051, last["error"]["code"])
+
     def test_a_card_without_streaming(self):
         """SSE-16: -32004 when it is not declared."""
         with Asking(card={"capabilities": {"streaming": False}}) as agent:
@@ -1135,6 +1179,14 @@ class LifeTest(unittest.TestCase):
     def test_unknown_options_are_refused(self):
         with self.assertRaises(TypeError):
             a2a.Server("echo", prot=1)
+
+    def test_a_start_that_failed_leaves_the_port_free(self):
+        with a2a.listening_socket("127.0.0.1", 0) as probe:
+            port = probe.getsockname()[1]
+        with self.assertRaises(a2a.UsageError):
+            a2a.Server("echo", port=port, card="no-such-file.json").start()
+        with a2a.Server("echo", port=port) as server:
+            self.assertEqual(port, server.port)
 
     def test_a_taken_port_is_an_error_with_a_hint(self):
         with Asking() as agent, self.assertRaises(a2a.UsageError) as caught:
