@@ -78,8 +78,10 @@ if TYPE_CHECKING:
     import contextvars
     import difflib
     import errno
+    import fcntl
     import hashlib
     import mimetypes
+    import msvcrt
     import queue
     import shlex
     import shutil
@@ -128,9 +130,11 @@ else:
         "contextvars",
         "difflib",
         "errno",
+        "fcntl",
         "hashlib",
         "queue",
         "mimetypes",
+        "msvcrt",
         "queue",
         "shlex",
         "shutil",
@@ -274,6 +278,7 @@ COMMAND_DRAIN_S = 0.25  # a command has ended, but what it started holds its pip
 COMMAND_ERROR_BYTES = 8192  # the end of stderr that is kept for
 COMMAND_ERROR_LINES = 10  # the failure's text
 COMMAND_QUESTION_CHARS = 64 * 1024  # a longer question is an answer
+PICK_S = 60.0  # whoever took up a turn and was not heard of for so long has gone
 STOP_GRACE_S = 2.0  # a stopping server, and a child asked to end, get this long
 CANCEL_S = 3.0  # what a cancelled agent gets to clean up, before it counts as ended
 
@@ -9496,6 +9501,137 @@ def _load_function(path: str, name: str) -> Callable[[Turn], Any]:
     if not callable(function):
         raise UsageError(f"{name} in {path} is no function")
     return function
+
+
+# --- the folder through which tasks are answered --------------------------------------------------
+
+# What a server with the files agent shares with those who answer: a session, a person, `reply`.
+#
+#     server.json        where the server listens; lock is held while it runs, by the system
+#     bell               rewritten by whoever has written something: the server looks at once
+#     stop               its presence asks the server to stop
+#     tasks/NAME/        an open task: task.json, prompt.md, inbox/N/, outbox/, replies, turns/N/
+#         picked         the number of the turn that somebody took up; its time is the heartbeat
+#     done/NAME/         a settled task: task.json
+#
+# Every file appears whole, by a rename. The folder is the truth: nothing is lost with a process.
+
+FOLDER = ".a2a"
+REPLIES = ("answer", "question", "auth", "failed", "rejected", "progress")  # each a file NAME.md
+
+
+def write_whole(path: str, data: str | bytes) -> None:
+    """Write a file so that nobody ever sees a part of it; only its owner may read it."""
+    whole = data.encode("utf-8", "replace") if isinstance(data, str) else data
+    draft = f"{path}.{new_id()[:8]}.tmp"
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(whole)
+    for attempt in range(50):
+        try:
+            os.replace(draft, path)
+            return
+        except PermissionError:  # on Windows while somebody reads the old one
+            if attempt == 49:
+                os.unlink(draft)
+                raise
+            time.sleep(0.02)
+
+
+def read_whole(path: str) -> Object:
+    """Read a JSON object that write_whole wrote; {} when there is none."""
+    try:
+        with open(path, "rb") as file:
+            value = read_json(file.read())
+    except (OSError, JsonError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def hold_lock(path: str) -> Any:
+    """Lock a file until the result is closed or the process ends; None: somebody else has it."""
+    file = open(path, "ab")  # noqa: SIM115 - it stays open for as long as the lock is held
+    try:
+        if sys.platform == "win32":
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        return None
+    return file
+
+
+class Folder:
+    """A folder through which tasks are answered."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)
+
+    def at(self, *names: str) -> str:
+        """Give the path of something in it."""
+        return os.path.join(self.path, *names)
+
+    def make(self) -> None:
+        """Make it, for its owner alone and out of sight of git."""
+        for name in ("tasks", "done"):
+            os.makedirs(self.at(name), 0o700, exist_ok=True)
+        os.chmod(self.path, 0o700)
+        if not os.path.exists(self.at(".gitignore")):
+            write_whole(self.at(".gitignore"), "*\n")
+
+    def serving(self) -> bool:
+        """Say whether a server runs on it."""
+        if not os.path.exists(self.at("lock")):
+            return False
+        lock = hold_lock(self.at("lock"))
+        if lock is not None:
+            lock.close()
+        return lock is None
+
+    def ring(self) -> None:
+        """Have the server look at once."""
+        write_whole(self.at("bell"), new_id())
+
+    def tasks(self) -> list[Object]:
+        """Give the open tasks, oldest first: task.json, with name, folder and the turn's stage."""
+        found = []
+        names = sorted(os.listdir(self.at("tasks"))) if os.path.isdir(self.at("tasks")) else []
+        for name in names:
+            folder = self.at("tasks", name)
+            task = read_whole(os.path.join(folder, "task.json"))
+            if task:
+                found.append({**task, "name": name, "folder": folder, "stage": stage(folder, task)})
+        return sorted(found, key=lambda task: str(task.get("createdAt", "")))
+
+    def pick(self, task: Object) -> None:
+        """Take up a task's turn, or say that it is still being worked on."""
+        write_whole(os.path.join(task["folder"], "picked"), str(task["turn"]))
+
+
+def stage(folder: str, task: Object) -> str:
+    """Say how far the present turn of a task is.
+
+    "asked"      the caller was asked something: nothing to do until it answers
+    "replied"    a reply lies there and will be collected
+    "picked"     somebody took it up, and was heard of within PICK_S
+    "waiting"    for somebody to take it up
+    """
+    if task.get("state") == INPUT_REQUIRED:
+        return "asked"
+    if any(os.path.exists(os.path.join(folder, name + ".md")) for name in REPLIES[:-1]):
+        return "replied"
+    picked, outbox = os.path.join(folder, "picked"), os.path.join(folder, "outbox")
+    signs = [os.path.join(folder, "progress.md")]
+    try:
+        with open(picked, encoding="ascii") as file:
+            signs += [picked] if file.read() == str(task.get("turn")) else []
+    except (OSError, ValueError):
+        pass
+    if os.path.isdir(outbox):
+        signs += [os.path.join(outbox, name) for name in os.listdir(outbox)]
+    heard = [os.lstat(sign).st_mtime for sign in signs if os.path.lexists(sign)]
+    return "picked" if heard and time.time() - max(heard) < PICK_S else "waiting"
 
 
 # ============================================================================

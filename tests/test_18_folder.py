@@ -1,0 +1,136 @@
+"""The folder through which tasks are answered: whole files, locks, the stages of a turn."""
+
+import json
+import os
+import pathlib
+import stat
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import a2a
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import support
+
+
+class FolderTest(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder = a2a.Folder(os.path.join(place.name, "deep", ".a2a"))
+        self.folder.make()
+
+    def task(self, name="calm-otter", turn=1, **more):
+        """Make an open task as the server does."""
+        path = pathlib.Path(self.folder.at("tasks", name))
+        (path / "outbox").mkdir(parents=True)
+        task = {"taskId": "t-" + name, "contextId": "c", "turn": turn, "state": a2a.WORKING, **more}
+        a2a.write_whole(str(path / "task.json"), json.dumps(task))
+        return path
+
+    def stages(self):
+        return [task["stage"] for task in self.folder.tasks()]
+
+    def test_the_folder_is_private_and_hidden_from_git(self):
+        self.folder.make()
+        self.assertEqual("*\n", pathlib.Path(self.folder.at(".gitignore")).read_text())
+        if os.name == "posix":
+            self.assertEqual(0o700, stat.S_IMODE(os.stat(self.folder.path).st_mode))
+            self.assertEqual(0o600, stat.S_IMODE(os.stat(self.folder.at(".gitignore")).st_mode))
+
+    def test_files_appear_whole(self):
+        path = self.folder.at("file")
+        texts = ["a" * 100_000, "b" * 100_000]
+        a2a.write_whole(path, texts[0])
+        seen, stop = set(), threading.Event()
+
+        def read():
+            while not stop.is_set():
+                seen.add(pathlib.Path(path).read_text())
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        for number in range(200):
+            a2a.write_whole(path, texts[number % 2])
+        stop.set()
+        reader.join()
+        self.assertLessEqual(seen, set(texts))
+        self.assertEqual(["file"], [n for n in os.listdir(self.folder.path) if "file" in n])
+
+    def test_what_is_no_json_object_reads_as_nothing(self):
+        for text in ("", "[]", "{", "\0"):
+            a2a.write_whole(self.folder.at("x"), text)
+            self.assertEqual({}, a2a.read_whole(self.folder.at("x")))
+        self.assertEqual({}, a2a.read_whole(self.folder.at("none")))
+
+    def test_a_lock_belongs_to_one_and_ends_with_its_process(self):
+        self.assertFalse(self.folder.serving())
+        program = (
+            "import sys, a2a, time; lock = a2a.hold_lock(sys.argv[1])\n"
+            "print(bool(lock), flush=True); time.sleep(60)"
+        )
+        command = [sys.executable, "-c", program, self.folder.at("lock")]
+        env = support.clean_environment(PYTHONPATH=str(support.ROOT))
+        with support.Process(command, env=env) as child:
+            child.wait_for("True")
+            self.assertTrue(self.folder.serving())
+            self.assertIsNone(a2a.hold_lock(self.folder.at("lock")))
+            child.kill()
+            child.wait()
+            self.assertFalse(self.folder.serving())
+        lock = a2a.hold_lock(self.folder.at("lock"))
+        self.assertIsNotNone(lock)
+        lock.close()
+
+    def test_the_bell_rings_anew_each_time(self):
+        rung = []
+        for _ in range(3):
+            self.folder.ring()
+            rung.append(pathlib.Path(self.folder.at("bell")).read_text())
+        self.assertEqual(3, len(set(rung)))
+
+    def test_the_stages_of_a_turn(self):
+        path = self.task()
+        self.assertEqual(["waiting"], self.stages())
+        (task,) = self.folder.tasks()
+        self.assertEqual(("calm-otter", str(path)), (task["name"], task["folder"]))
+        self.folder.pick(task)
+        self.assertEqual(["picked"], self.stages())
+        old = time.time() - a2a.PICK_S - 1
+        os.utime(path / "picked", (old, old))
+        self.assertEqual(["waiting"], self.stages(), "its heartbeat has stopped")
+        (path / "outbox" / "x.txt").write_text("x")
+        self.assertEqual(["picked"], self.stages(), "somebody writes in its folder")
+        os.utime(path / "outbox" / "x.txt", (old, old))
+        self.assertEqual(["waiting"], self.stages())
+        for name in a2a.REPLIES[:-1]:
+            a2a.write_whole(str(path / f"{name}.md"), "")
+            self.assertEqual(["replied"], self.stages(), name)
+            os.unlink(path / f"{name}.md")
+        a2a.write_whole(str(path / "progress.md"), "half")
+        self.assertEqual(["picked"], self.stages())
+
+    def test_a_pick_is_for_one_turn(self):
+        path = self.task()
+        self.folder.pick(self.folder.tasks()[0])
+        task = json.loads((path / "task.json").read_text())
+        a2a.write_whole(str(path / "task.json"), json.dumps({**task, "turn": 2}))
+        self.assertEqual(["waiting"], self.stages())
+        a2a.write_whole(str(path / "task.json"), json.dumps({**task, "state": a2a.INPUT_REQUIRED}))
+        self.assertEqual(["asked"], self.stages())
+
+    def test_tasks_come_oldest_first_and_strangers_are_left_out(self):
+        self.task("b", createdAt="2026-01-02")
+        self.task("c", createdAt="2026-01-01")
+        os.makedirs(self.folder.at("tasks", "no-task"))
+        pathlib.Path(self.folder.at("tasks", "a-file")).write_text("x")
+        self.assertEqual(["c", "b"], [task["name"] for task in self.folder.tasks()])
+        self.assertEqual([], a2a.Folder(self.folder.at("nowhere")).tasks())
+
+
+if __name__ == "__main__":
+    unittest.main()
