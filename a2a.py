@@ -5884,8 +5884,9 @@ class Pool:
             with contextlib.suppress(OSError):  # its owner closes it: a reused number is another's
                 made.shutdown(socket.SHUT_RDWR)
         for idle in list(self._idle.values()):
-            while idle:
-                self.drop(idle.pop())
+            with contextlib.suppress(IndexError):  # empty, or another thread was quicker
+                while True:
+                    self.drop(idle.pop())
 
 
 class Http2Call:

@@ -469,12 +469,12 @@ class LimitTest(unittest.TestCase):
         def script(visit):
             visit.read()
             visit.send(b"HTTP/1.1 200 OK\r\n\r\n")
-            for _ in range(8):
+            for _ in range(12):
                 time.sleep(0.1)
                 visit.send(b"x")
 
         with support.Peer(script) as peer:
-            self.assertEqual(b"x" * 8, get(self.pool, peer.url, soon(idle_s=0.4))[1])
+            self.assertEqual(b"x" * 12, get(self.pool, peer.url, soon(idle_s=1.0))[1])
 
     def test_silence_before_and_in_an_answer_is_said(self):
         """NET-02: the idle limit ends what would hang."""

@@ -635,14 +635,14 @@ class WaitTest(ClientCase):
                 "SubscribeToTask": events({"task": task(WORKING)}),
             }
         )
-        client = self.client(agent, timeout_s=0.6)
+        client = self.client(agent, timeout_s=1.5)
         error = self.fails(a2a.TimeoutExpired, client.send, "x")
         self.assertIn("t1", str(error))
         self.assertIn("TASK_STATE_WORKING", str(error))
         self.assertIn("task get t1 --wait", error.hint)
         self.assertEqual((5, "A2ACLI_ERR_TIMEOUT"), (error.exit_status, error.code))
         self.assertEqual(2, agent.called().count("SubscribeToTask"))  # fruitless, then we poll
-        self.assertGreater(agent.called().count("GetTask"), 4)
+        self.assertGreater(agent.called().count("GetTask"), 2)
 
     def test_polling_where_subscribing_is_refused(self):
         agent = self.agent(
@@ -678,13 +678,13 @@ class WaitTest(ClientCase):
 
         def chatty(exchange):
             exchange.stream({"task": task(WORKING)})
-            for _ in range(8):
+            for _ in range(12):
                 time.sleep(0.1)
                 exchange.visit.send(b":\n\n")
             exchange.event(status(COMPLETED))
 
         agent = self.agent({"SendStreamingMessage": chatty})
-        self.client(agent, idle_timeout_s=0.5).send("x")
+        self.client(agent, idle_timeout_s=1.0).send("x")
         self.assertEqual(["SendStreamingMessage"], agent.called())
 
     def test_silence_before_the_first_event_is_waited_through(self):
