@@ -181,6 +181,15 @@ class Process:
                     )
                 self._news.wait(min(left, 0.5))
 
+    def wait_for_port(self, port, timeout=DEADLINE_S):
+        """Wait until something answers on a port of loopback."""
+        until = time.monotonic() + timeout
+        while time.monotonic() < until and not self._over():
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"nothing answers on port {port}\n{self.stdout}\n{self.stderr}")
+
     def _over(self):
         return self.popen.poll() is not None and not any(r.is_alive() for r in self._readers)
 
