@@ -333,7 +333,7 @@ def cold(servers, options, report):
 
 def timed_process(command, in_folder):
     """Give (milliseconds, MB at the peak, milliseconds of CPU) of a whole process."""
-    environment = dict(os.environ)
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     if in_folder:  # the SDK's package is called a2a too: ours must be found first
         environment["PYTHONPATH"] = str(common.TOP)
     started = time.perf_counter()

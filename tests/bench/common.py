@@ -52,7 +52,7 @@ def server_command(name, port, grpc_port):
     if name == "ours":
         agent = f"{HERE / 'agent.py'}:agent"
         command = [PYTHON, TOP / "a2a.py", "serve", "--agent", agent, "--port", port]
-        return [*command, "--keep-tasks", 0]
+        return [*command, "--keep-tasks", 0, "--max-connections", 0]
     if name == "python":
         return [PYTHON, HERE / "peers" / "py_server.py", port, grpc_port]
     return ["node", node_program("js_server.mjs"), port, grpc_port]

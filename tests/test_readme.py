@@ -1,0 +1,125 @@
+"""The README's commands and programs run as they are written.
+
+Blocks that start with ```sh run in one folder from top to bottom, `server` ones in the background;
+```python NAME is saved there as NAME, and call.py is run. `skip` marks what needs another machine.
+Only the ports are changed, so that tests can run side by side.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import support
+
+README = (support.ROOT / "README.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```(\w+) ?(\S*)\n(.*?)^```$", re.M | re.S)
+
+
+def blocks():
+    """Give (line, language, mark, text) of every fenced block."""
+    for match in BLOCK.finditer(README):
+        yield README.count("\n", 0, match.start()) + 1, match[1], match[2], match[3]
+
+
+class TextTest(unittest.TestCase):
+    def test_the_files_it_links_to_exist(self):
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", README):
+            self.assertTrue((support.ROOT / target).exists(), target)
+
+    def test_the_options_it_names_exist(self):
+        """Every --option in the text stands in the source."""
+        source = support.A2A.read_text(encoding="utf-8")
+        runner = (support.ROOT / "tests" / "__main__.py").read_text(encoding="utf-8")
+        for option in set(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", README)):
+            self.assertIn(option, source + runner, f"--{option}")
+
+
+@unittest.skipIf(os.name == "nt", "the blocks are written for a POSIX shell")
+class BlockTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.ports = {port: support.free_port() for port in re.findall(r"\b41\d{3}\b", README)}
+        cls.ports.setdefault("41241", support.free_port())
+        folder = tempfile.TemporaryDirectory(prefix="a2a-readme-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        shutil.copy(support.A2A, cls.folder)
+        shutil.copytree(support.ROOT / "tests", cls.folder / "tests", ignore=lambda *_: ["bench"])
+        (cls.folder / "python3").symlink_to(sys.executable)
+        path = f"{cls.folder}{os.pathsep}{os.environ['PATH']}"
+        cls.environment = support.clean_environment(PATH=path)
+
+    def adapt(self, text):
+        """Give each server a port of this run."""
+        for old, new in self.ports.items():
+            text = text.replace(old, str(new))
+        default = f"--port {self.ports['41241']}"
+        return re.sub(r"(a2a\.py serve(?!.*--port)[^&\n]*)", rf"\1 {default}", text)
+
+    def run_block(self, line, text):
+        """Run one block with bash; what it left in the background is ended after it."""
+        program = "set -e -o pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || :' EXIT\n"
+        for piece in self.adapt(text).splitlines():
+            program += piece + "\n"
+            if piece.endswith(" &"):
+                port = re.search(r"--port (\d+)", piece)[1]
+                answers = f"(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null"
+                program += f"for try in {{1..200}}; do {answers} && break; sleep .1; done\n"
+        done = subprocess.run(
+            ["bash", "-c", program],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=120,
+        )
+        self.assertEqual(0, done.returncode, f"README.md:{line}\n{text}\n{done.stderr}")
+        return done.stdout
+
+    def test_every_block_runs(self):
+        with self.subTest("the agents are there first"):
+            for _, language, mark, text in blocks():
+                if language == "python" and mark:
+                    (self.folder / mark).write_text(self.adapt(text), encoding="utf-8")
+        servers = [(line, text) for line, _, mark, text in blocks() if mark == "server"]
+        self.assertEqual(1, len(servers))
+        command = self.adapt(servers[0][1]).strip()
+        shell = ["bash", "-c", "exec " + command]
+        with support.Process(shell, env=self.environment, cwd=self.folder) as server:
+            server.wait_for("http://")
+            outputs = {}
+            for line, language, mark, text in blocks():
+                if language == "sh" and not mark and "python3 tests" not in text:
+                    with self.subTest(line=line):
+                        outputs[line] = self.run_block(line, text)
+            outputs[0] = self.run_block(0, "python3 call.py")
+        everything = "\n".join(outputs.values())
+        self.assertIn("SHOUT THIS", everything)
+        self.assertIn("You said: hello", everything)
+        self.assertIn("You chose blue", everything)
+        self.assertIn("TASK_STATE_COMPLETED", outputs[0])
+
+    def test_the_program_serves_when_run(self):
+        """agent.py is run as the text says: python3 agent.py."""
+        text = next(text for _, _, mark, text in blocks() if mark == "agent.py")
+        port = support.free_port()
+        text = text.replace("a2a.serve(agent)", f"a2a.serve(agent, port={port})")
+        path = self.folder / "agent_alone.py"
+        path.write_text(text, encoding="utf-8")
+        with support.Process([sys.executable, path], env=self.environment) as child:
+            child.wait_for_port(port)
+            params = {"message": support.message("hi")}
+            answer = support.rpc(port, "SendMessage", params)
+        self.assertIn("You said: hi", str(answer["result"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
