@@ -6415,6 +6415,10 @@ class Lane:
     def lose(self) -> None:
         """The connection is gone."""
 
+    def queue_up(self, exchange: Exchange) -> list[asyncio.Future[None]] | None:
+        """Give the list of those who wait to write, None if nobody has to."""
+        return self.wire.waiters
+
     def cut(self, exchange: Exchange) -> None:
         """End an answer so that the peer sees it is not complete."""
         self.wire.abort()
@@ -6528,10 +6532,6 @@ class Http1Lane(Lane):
     def end(self, exchange: Exchange, trailers: Sequence[tuple[str, str]]) -> None:
         """Write the end of its body."""
         self.wire.write(self.machine.end())
-
-    def queue_up(self, exchange: Exchange) -> list[asyncio.Future[None]] | None:
-        """Give the list of those who wait to write, None if nobody has to."""
-        return self.wire.waiters
 
     def want_body(self, exchange: Exchange) -> None:
         """The handler waits for the body."""

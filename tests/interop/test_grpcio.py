@@ -185,9 +185,9 @@ class ClientTest(unittest.TestCase):
                    ("grpc.http2.max_pings_without_data", 0)]  # fmt: skip
         target = f"127.0.0.1:{self.server.port}"
         with grpc.insecure_channel(target, options=options) as channel:
-            self.unary("SendMessage", send_request(), channel=channel)
+            self.assertTrue(self.unary("SendMessage", send_request(), channel=channel))
             time.sleep(0.5)
-            self.unary("SendMessage", send_request(), channel=channel)
+            self.assertTrue(self.unary("SendMessage", send_request(), channel=channel))
 
     def test_a_server_that_stops_ends_its_calls(self):
         server = a2a.Server(agent, port=0).start()
