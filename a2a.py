@@ -935,11 +935,21 @@ def read_json(data: bytes, depth: int = JSON_DEPTH, values: int = JSON_VALUES) -
     return value
 
 
+class Written(dict):  # type: ignore[type-arg]
+    """An object that changes no more, with its JSON: it is written once for all who want it."""
+
+    __slots__ = ("json",)
+    json: bytes
+
+
 def write_json(value: Json) -> bytes:
     """Write compact JSON in UTF-8; a lone surrogate, which UTF-8 cannot hold, becomes an escape.
 
     Raises  UsageError: a value that JSON has no form for, such as NaN or a cycle
     """
+    if value.__class__ is Written:
+        written: bytes = value.json
+        return written
     try:
         return _ENCODER.encode(value).encode("utf-8", "backslashreplace")
     except (TypeError, ValueError, RecursionError) as error:
@@ -5022,11 +5032,12 @@ def _append_artifact(artifact: Object, chunk: Object) -> None:
         _append_text(have[-1], more[0]["text"])
         more = more[1:]
     have.extend(map(dict, more))
-    for key in ("name", "description"):
-        if chunk.get(key):
-            artifact[key] = chunk[key]
-    if chunk.get("metadata"):
-        artifact["metadata"] = {**artifact.get("metadata", {}), **chunk["metadata"]}
+    if len(chunk) > 2:  # more than its id and parts
+        for key in ("name", "description"):
+            if chunk.get(key):
+                artifact[key] = chunk[key]
+        if chunk.get("metadata"):
+            artifact["metadata"] = {**artifact.get("metadata", {}), **chunk["metadata"]}
 
 
 def _goes_on(part: Object, following: Object) -> bool:
@@ -8593,7 +8604,8 @@ class Record:
         """Give the task's dict, unpacked when it has ended."""
         if self.task is not None:
             return self.task
-        task: Object = json.loads(self.packed)
+        task = Written(json.loads(self.packed))
+        task.json = self.packed
         return task
 
 
@@ -8601,6 +8613,7 @@ class Timeline:
     """Records by their latest status; an entry is dead once its record has a newer sequence.
 
     Dead entries are skipped, and swept out when they are the most: each step costs O(1) on average.
+    live  how many are not dead; who kills one counts it
     """
 
     __slots__ = ("entries", "first", "live")
@@ -8612,15 +8625,12 @@ class Timeline:
 
     def add(self, entry: Entry) -> None:
         """Add a record's new entry as the latest."""
-        self.entries.append(entry)
         self.live += 1
-
-    def forget(self) -> None:
-        """Count one entry that has died."""
-        self.live -= 1
-        if len(self.entries) > 2 * self.live + 8:
-            self.entries = [entry for entry in self.entries if entry[1].sequence == entry[0]]
+        entries = self.entries
+        if len(entries) > 2 * self.live + 8:
+            entries = self.entries = [one for one in entries if one[1].sequence == one[0]]
             self.first = 0
+        entries.append(entry)
 
     def oldest(self) -> Record | None:
         """Give the record that has not changed for longest."""
@@ -8694,7 +8704,9 @@ class MemoryStore:
         update = event.get("statusUpdate")
         if update is None:
             update = event.get("artifactUpdate")
-            self._grow(record, _weight(update["artifact"]["parts"] if update else event))
+            self._grow(
+                record, sum(map(_weight, update["artifact"]["parts"] if update else (event,)))
+            )
             apply(record.task, event)
             return True
         status = update["status"]
@@ -8753,15 +8765,12 @@ class MemoryStore:
 
     def _file(self, record: Record, status: Object) -> None:
         """Put a record where its new status belongs, and drop what is then too much."""
-        space, old_state, state = record.space, record.state, status["state"]
-        self._sequence += 1
-        record.sequence, record.state = self._sequence, state
-        record.timestamp = status["timestamp"]
-        entry = (self._sequence, record)
-        if old_state:
-            space.everything.forget()
-            space.contexts[record.context_id].forget()
-            space.states[old_state].forget()
+        space, state = record.space, status["state"]
+        if record.sequence:
+            self._take_out(record)
+        self._sequence = record.sequence = sequence = self._sequence + 1
+        record.state, record.timestamp = state, status["timestamp"]
+        entry = (sequence, record)
         space.everything.add(entry)
         for timelines, key in ((space.contexts, record.context_id), (space.states, state)):
             timeline = timelines.get(key)
@@ -8774,23 +8783,28 @@ class MemoryStore:
             if self.keep_tasks and space.ended.live > self.keep_tasks:
                 self._drop_oldest(space.ended)
 
+    def _take_out(self, record: Record) -> None:
+        """Count the entries of a record as dead."""
+        space = record.space
+        space.everything.live -= 1
+        space.states[record.state].live -= 1
+        space.contexts[record.context_id].live -= 1
+
     def _pack(self, record: Record) -> None:
         """Turn an ended task into bytes: a third of the memory, and nothing for the collector."""
-        assert record.task is not None
         record.packed = write_json(record.task)
-        self._grow(record, RECORD_BYTES + len(record.packed) - record.size, final=True)
         record.task = None
+        self._grow(record, RECORD_BYTES + len(record.packed) - record.size, final=True)
 
     def _grow(self, record: Record, size: int, final: bool = False) -> None:
         """Count bytes more for a record; final ones are always taken, what it takes is dropped."""
         limit = self.limit_bytes
         while limit and self.bytes + size > limit and self._drop_oldest(self._ended):
             pass
-        if not final:
-            if limit and self.bytes + size > limit:
-                raise RateLimitedError("There is no room for more tasks", retry_after_s=60)
-            if record.size + size > TASK_BYTES:
-                raise InvalidAgentResponseError("The task has become too big")
+        if not final and limit and self.bytes + size > limit:
+            raise RateLimitedError("There is no room for more tasks", retry_after_s=60)
+        if not final and record.size + size > TASK_BYTES:
+            raise InvalidAgentResponseError("The task has become too big")
         record.size += size
         self.bytes += size
 
@@ -8799,14 +8813,13 @@ class MemoryStore:
         if record is None:
             return False
         space = record.space
-        del space.records[record.task_id]
-        record.sequence = 0
+        self._take_out(record)
+        space.ended.live -= 1
+        self._ended.live -= 1
         self.bytes -= record.size
-        context = space.contexts[record.context_id]
-        for other in (space.everything, context, space.states[record.state], space.ended):
-            other.forget()
-        self._ended.forget()
-        if not context.live:
+        record.sequence, record.packed = 0, b""  # dead entries may hold it for a while
+        del space.records[record.task_id]
+        if not space.contexts[record.context_id].live:
             del space.contexts[record.context_id]
         if not space.records:
             del self._spaces[space.owner]
@@ -8816,6 +8829,8 @@ class MemoryStore:
 def _weight(value: Json) -> int:
     """Estimate the bytes that a JSON value takes in memory."""
     if isinstance(value, dict):
+        if len(value) == 1 and "text" in value:  # most parts
+            return 300 + len(value["text"])
         return 232 + sum(map(_weight, value.values()))
     if isinstance(value, list):
         return 56 + 8 * len(value) + sum(map(_weight, value))
@@ -9886,12 +9901,17 @@ class Live:
         task = new_task(self.task_id, self.context_id, message, now())
         while events and "message" not in events[0] and not self.watchers:
             apply(task, events.popleft())
+        ended = is_terminal(task)
+        if ended:
+            written = Written(task)
+            written.json = write_json(task)
+            task = written
         await self.runner.store.create(self.owner, task)
         self.task = task
+        if not ended:
+            self.runner.keep(self)
         for watcher in self.watchers:
             self._show_task(watcher)
-        if not is_terminal(task):
-            self.runner.keep(self)
         self._tell(task["status"]["state"])
 
     async def apply(self, event: Object) -> None:
@@ -9935,9 +9955,11 @@ class Live:
             settled = state in TERMINAL_STATES or (mine and state in INTERRUPTED_STATES)
             if settled or job.outcome.immediate:
                 job.outcome.settle()
-        if state in TERMINAL_STATES or state == INPUT_REQUIRED:  # AMB-4: not AUTH_REQUIRED
+        if state in TERMINAL_STATES:
             self.end_streams()
-        self.runner.release(self)
+            self.runner.release(self)
+        elif state == INPUT_REQUIRED:  # AMB-4: not AUTH_REQUIRED
+            self.end_streams()
 
     def end_streams(self, fault: Fault | None = None) -> None:
         """End what streams this task."""
@@ -10470,8 +10492,12 @@ class Service:
             raise outcome.fault
         if outcome.message is not None:
             return {"message": outcome.message}
-        assert live.task is not None
-        return {"task": snapshot(live.task, length)}
+        task = _view(live, length)
+        if task.__class__ is Written:
+            result = Written(task=task)
+            result.json = b'{"task":%b}' % write_json(task)
+            return result
+        return {"task": task}
 
     async def send_streaming_message(
         self, call: Call, write: Callable[[Object], bytes]
@@ -10487,9 +10513,7 @@ class Service:
     async def get_task(self, call: Call) -> Object:
         """Give a task as it is now."""
         length = _history_length(call.params)
-        live = await self.runner.open(_owner_of(call), call.params["id"])
-        assert live.task is not None
-        return snapshot(live.task, length)
+        return _view(await self.runner.open(_owner_of(call), call.params["id"]), length)
 
     async def list_tasks(self, call: Call) -> Object:
         """Give a page of the caller's tasks."""
@@ -10506,8 +10530,7 @@ class Service:
             await self.runner.stop(live, CANCELED)
         if live.state != CANCELED:
             raise TaskNotCancelableError(f"The task has ended as {live.state}")
-        assert live.task is not None
-        return snapshot(live.task)
+        return _view(live)
 
     async def subscribe_to_task(self, call: Call, write: Callable[[Object], bytes]) -> Subscription:
         """Stream a task from its present state on."""
@@ -10587,6 +10610,14 @@ def _owner_of(call: Call) -> Owner:
     tenant = call.params.get("tenant")
     owner: Owner = call.caller.owner
     return (*owner[:3], tenant) if tenant else owner
+
+
+def _view(live: Live, history_length: int | None = None) -> Object:
+    """Give a task as a caller sees it; one that has ended may have its JSON with it."""
+    task = live.task
+    assert task is not None
+    whole = task.__class__ is Written and history_length is None
+    return task if whole else snapshot(task, history_length)
 
 
 def _history_length(params: Object, where: str = "") -> int | None:
