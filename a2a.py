@@ -1543,9 +1543,14 @@ def _text_bytes(text: str) -> bytes:
 def _sized_writer(tag: bytes, encode: Callable[[Any], bytes]) -> Put:
     def put(item: Any, out: list[bytes]) -> int:
         data = encode(item)
-        head = _head(tag, len(data))
+        size = len(data)
+        if size < 128:  # one piece is less work than two, and copies next to nothing
+            data = tag + _VARINT_BYTES[size] + data
+            out.append(data)
+            return len(data)
+        head = _head(tag, size)
         out += (head, data)
-        return len(head) + len(data)
+        return len(head) + size
 
     return put
 
@@ -1598,14 +1603,15 @@ def _map_writer(put_entry: Put) -> Put:
 
 
 def _enum_writer(tag: bytes, kind: str) -> Put:
-    numbers = {name: number for number, name in enumerate(NUMBERED[kind])}
-    unset = 0 if kind in ENUMS else None  # NULL_VALUE is 0 too, and says something
+    fields = {name: tag + write_varint(number) for number, name in enumerate(NUMBERED[kind])}
+    if kind in ENUMS:  # NULL_VALUE is 0 too, and says something
+        fields[NUMBERED[kind][0]] = b""
 
     def put(item: Any, out: list[bytes]) -> int:
-        number = item if isinstance(item, int) else numbers.get(item, 0)  # 0: of a newer version
-        if number == unset:
-            return 0
-        data = tag + write_varint(number)
+        if isinstance(item, int):
+            data = tag + write_varint(item) if item else b""
+        else:
+            data = fields.get(item, b"")  # unknown: of a newer version
         out.append(data)
         return len(data)
 
@@ -3919,6 +3925,8 @@ TIMEOUT_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e
 
 def is_grpc(content_type: str) -> bool:
     """Say whether a body of that type holds messages in protobuf."""
+    if content_type == GRPC_TYPE:
+        return True
     kind = content_type.partition(";")[0].rstrip().lower()
     return kind in (GRPC_TYPE, GRPC_TYPE + "+proto")
 
@@ -3986,6 +3994,19 @@ class GrpcReader:
         """
         if self._buffer:
             raise GrpcError("INTERNAL", "The body ends inside a message")
+
+
+def read_grpc_body(body: bytes) -> bytes:
+    """Give the one message of a whole body.
+
+    Raises  GrpcError: none or several, cut off, or compressed
+    """
+    if body[:5] == (len(body) - 5).to_bytes(5, "big", signed=True):
+        return body[5:]
+    reader = GrpcReader(len(body))
+    messages = reader.receive(body)
+    reader.receive_end()
+    raise GrpcError("UNIMPLEMENTED", f"{len(messages)} messages came where one is due")
 
 
 def write_grpc_message(message: bytes) -> bytes:
@@ -4776,6 +4797,9 @@ class RestBinding(Binding):
         return _read_event(value, warn)
 
 
+GRPC_METHODS = {f"/{GRPC_SERVICE}/{name}": row for name, row in OPERATIONS.items()}
+
+
 def write_stream_response(value: Object) -> bytes:
     """Write an event as protobuf."""
     return write_protobuf("StreamResponse", value)
@@ -4794,12 +4818,12 @@ class GrpcBinding(Binding):
 
         Raises  GrpcError UNIMPLEMENTED: another service, method or encoding of messages
         """
-        service, _, method = path[1:].rpartition("/")
-        if service != GRPC_SERVICE or method not in OPERATIONS or request.method != "POST":
+        operation = GRPC_METHODS.get(path)
+        if operation is None or request.method != "POST":
             raise GrpcError("UNIMPLEMENTED", f"Unknown method: {excerpt(path)}")
         if not is_grpc(request.headers.get("content-type", "")):
             raise GrpcError("UNIMPLEMENTED", f"Messages are {GRPC_TYPE}, which is protobuf")
-        return OPERATIONS[method]
+        return operation
 
     def read(
         self, request: Request, path: str, query: str, body: bytes, lenient_version: bool = False
@@ -4811,13 +4835,8 @@ class GrpcBinding(Binding):
         operation = self.operation(request, path)
         version, extensions = read_service_parameters(request.headers)
         check_version(version, lenient_version)
-        reader = GrpcReader(len(body))
-        messages = reader.receive(body)
-        reader.receive_end()
-        if len(messages) != 1:
-            raise GrpcError("UNIMPLEMENTED", f"{len(messages)} messages came where one is due")
         try:
-            params = read_protobuf(operation.request, messages[0])
+            params = read_protobuf(operation.request, read_grpc_body(body))
         except ProtobufError as error:
             raise GrpcError("INVALID_ARGUMENT", error.message) from None
         return Call(self, operation, read_message(operation.request, params), version, extensions)
