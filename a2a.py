@@ -64,10 +64,10 @@ import os
 import re
 import sys
 import time
-from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import deque, namedtuple
 from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes, urljoin, urlsplit
 
+TYPE_CHECKING = False  # type checkers take it for True
 if TYPE_CHECKING:
     import asyncio
     import base64
@@ -104,11 +104,23 @@ if TYPE_CHECKING:
         Mapping,
         Sequence,
     )
-    from typing import Union
+    from typing import Any, NamedTuple, Union
 
+    Json = Any  # a value as json.loads gives it
+    Object = dict[str, Any]  # a message of the data model, in the shape of its JSON
     Event = Union["Request", "Response", "Data", "End"]
     Http2Event = Union[Event, "Reset", "GoAway", "WindowOpen"]
 else:
+
+    class NamedTuple(tuple):
+        """typing.NamedTuple without its price: typing, and each annotation compiled at start-up."""
+
+        def __init_subclass__(cls):
+            own, names = vars(cls), list(cls.__annotations__)
+            defaults = [own[name] for name in names if name in own]
+            made = vars(namedtuple(cls.__name__, names, defaults=defaults))
+            for name in ("__new__", "_fields", "_make", "_replace", *names):
+                setattr(cls, name, made[name])
 
     class Late:
         """A module that is imported when a name of it is first used: start-up stays short."""
@@ -132,7 +144,6 @@ else:
         "errno",
         "fcntl",
         "hashlib",
-        "queue",
         "mimetypes",
         "msvcrt",
         "queue",
@@ -163,9 +174,6 @@ __all__ = [
     "serve",
     "text_of",
 ]
-
-Json = Any  # a value as json.loads gives it
-Object = dict[str, Any]  # a message of the data model, in the shape of its JSON
 
 
 # ============================================================================

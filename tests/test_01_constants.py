@@ -51,5 +51,39 @@ class ConstantsTest(unittest.TestCase):
         self.assertLess(a2a.JSON_DEPTH * 8, sys.getrecursionlimit())
 
 
+class Point(a2a.NamedTuple):
+    """What every record of the file may be: fields, a default, a method of its own."""
+
+    x: int
+    y: int = 2
+
+    def total(self):
+        return self.x + self.y
+
+
+class NamedTupleTest(unittest.TestCase):
+    """The stand-in for typing.NamedTuple does what the file asks of it."""
+
+    def test_values_come_by_place_by_name_or_by_default(self):
+        self.assertEqual([(1, 2), (1, 3), (4, 5)], [Point(1), Point(1, y=3), Point(y=5, x=4)])
+        for values, named in (((), {}), ((1, 2, 3), {}), ((1,), {"z": 1}), ((1,), {"x": 1})):
+            with self.assertRaises(TypeError):
+                Point(*values, **named)
+
+    def test_a_record_is_a_tuple_that_stays_as_it_is(self):
+        point = Point(1)
+        x, y = point
+        self.assertEqual((1, 2, 3, ("x", "y")), (x, y, point.total(), Point._fields))
+        self.assertEqual({point: 1}, {(1, 2): 1})
+        with self.assertRaises(AttributeError):
+            point.x = 5
+
+    def test_a_record_is_changed_by_making_another(self):
+        other = Point(1)._replace(y=7)
+        self.assertEqual((Point, (1, 7), 8), (type(other), other, other.total()))
+        with self.assertRaises((TypeError, ValueError)):
+            Point(1)._replace(z=1)
+
+
 if __name__ == "__main__":
     unittest.main()
