@@ -286,6 +286,10 @@ COMMAND_DRAIN_S = 0.25  # a command has ended, but what it started holds its pip
 COMMAND_ERROR_BYTES = 8192  # the end of stderr that is kept for
 COMMAND_ERROR_LINES = 10  # the failure's text
 COMMAND_QUESTION_CHARS = 64 * 1024  # a longer question is an answer
+START_S = 20.0  # a detached server is ready, and a stopped one has ended, within so long
+STOP_LOOK_S = 0.2  # a server looks for the wish to stop so often
+LOOK_S = 0.5  # wait and watch look into the folder so often
+TELL_AGAIN_S = 600.0  # watch tells of a turn again that nobody has answered
 PICK_S = 60.0  # whoever took up a turn and was not heard of for so long has gone
 STOP_GRACE_S = 2.0  # a stopping server, and a child asked to end, get this long
 CANCEL_S = 3.0  # what a cancelled agent gets to clean up, before it counts as ended
@@ -11213,11 +11217,12 @@ def serve(agent: Any, **options: Any) -> None:
 # from the command line), trusted (not from a .env file that merely lies in the working folder), and
 # other names of its environment variable (A:B joins two).
 OPTIONS_TEXT = """
-Message
+Parts
   text  TEXT  *  a text part; - reads standard input
   file  PATH|URL  *  a file part: the bytes of a file, or an address that the agent fetches
   data  PATH|JSON  *  a data part: a JSON file, - for standard input, or JSON itself
   media-type  TYPE  -  the media type of the part before it
+Message
   message-metadata  OBJECT  -  metadata of the message, a JSON object
   accept  TYPE  *  a media type that the answer may have
 Interaction
@@ -11279,12 +11284,23 @@ Server
   transports  LIST  =JSONRPC,HTTP+JSON,GRPC  what to offer, preferred first
   grpc-port  N  -  a second port, the one in the card for gRPC; 0 picks a free one
   allow-host  HOST  *  another Host header to answer to
-  max-concurrent-tasks  N  -  turns at work at once (default: 4 for commands, else no limit)
+  max-concurrent-tasks  N  -  turns at work at once; 0 for no limit (default: 4 for commands)
+  tasks-per-minute  N  -  new turns a minute for each caller (default: 30 for commands)
+  max-queue  N  =100  turns of a caller that may wait for a place
   max-connections  N  =1000  connections open at once; 0 for no limit
   keep-tasks  N  =1000  finished tasks kept for each caller; 0 for no limit
   max-request-mib  MIB  =16  the largest request
+  idle-limit  DURATION  -  end a command that prints nothing for so long
   lenient-version  -  -  take a request without A2A-Version for 1.0
-  framed  -  -  give a command a framed prompt instead of the bare text
+  detach  -  typed  run as a process of its own, and end here once it is ready
+Folder
+  dir  FOLDER  =.a2a  the folder through which tasks are answered
+Reply
+  ask  -  typed  ask the caller: its answer will be the task's next turn
+  auth  -  typed  say which authorization is missing
+  fail  -  typed  the task has failed
+  reject  -  typed  decline the task
+  progress  -  typed  say how far it is, and go on
 Output
   output o  text|json  =text  the form of the answer
   verbose  -  -  show all that was sent and received
@@ -12026,7 +12042,7 @@ class Command(NamedTuple):
 
     name: str
     arguments: str  # AGENT: it calls one
-    groups: str  # of options, by title
+    groups: str  # of options, by title, and single options by name
     run: Callable[[Invocation], None]
     summary: str
 
@@ -12131,7 +12147,8 @@ def wants_json(argv: Sequence[str], environ: Mapping[str, str]) -> bool:
             return argv[at + 1] == "json"
         if token.startswith(("-o", "--output=")):
             return token in ("-ojson", "-o=json", "--output=json")
-    own = argv[:1] in (["serve"], ["demo-server"])
+    serving = ("serve", "demo-server", "status", "stop", "inbox", "wait", "watch", "reply")
+    own = bool(argv) and argv[0] in serving
     return environ.get("A2A_SERVE_OUTPUT" if own else "A2ACLI_OUTPUT") == "json"
 
 
@@ -12243,8 +12260,8 @@ def open_client(run: Invocation) -> Client:
         card_headers=dict(get["card-header"]),
         endpoint=get["endpoint"] or "",
         extensions=get["extension"],
-        timeout_s=get["timeout"],
-        idle_timeout_s=get["idle-timeout"],
+        timeout_s=get["timeout"] or None,
+        idle_timeout_s=get["idle-timeout"] or None,
         connect_timeout_s=get["connect-timeout"],
         poll_interval_s=get["poll-interval"],
         ca=get["ca"] or "",
@@ -12619,7 +12636,7 @@ def run_config_show(run: Invocation) -> None:
     """Show every setting with its value and where it came from; credentials are left out."""
     shown = {}
     for option in CLI_OPTIONS.values():
-        if option.typed or option.group in ("Server", "Saving"):
+        if option.typed or option.group in ("Server", "Saving", "Folder"):
             continue
         setting = run.settings.find(option.name)
         value = [_shown(option, text) for text in setting.text]
@@ -12643,19 +12660,19 @@ def _shown(option: Option, text: str) -> str:
 # --- serving ------------------------------------------------------------------------------------
 
 
-def serve_from(run: Invocation, agent: Any, **defaults: Any) -> None:
+def serve_from(run: Invocation, agent: Any, folder: Folder | None = None, **defaults: Any) -> None:
     """Serve an agent as the settings say, until a signal comes; say in one line when it is ready.
 
+    folder     to hold for so long
     defaults   for what no setting says
     """
     get = run.settings
 
     def ready(server: Server) -> None:
-        if run.as_json:
-            line = {"type": "ready", "url": server.url, "port": server.port, "pid": os.getpid()}
-            run.console.write(json_text(line) + "\n")
-        else:
-            run.console.write(f"Ready: {server.url} (stop with Ctrl-C)\n")
+        facts = {"url": server.url, "port": server.port, "pid": os.getpid(), "startedAt": now()}
+        if folder is not None:
+            write_whole(folder.at("server.json"), json_text({**facts, "version": VERSION}))
+        say_ready(run, facts)
 
     options = {
         "public_url": get["public-url"],
@@ -12663,14 +12680,17 @@ def serve_from(run: Invocation, agent: Any, **defaults: Any) -> None:
         "description": get["description"],
         "skills": [read_skill(text) for text in get["skill"]],
         "card": get["card"],
-        "max_concurrent_tasks": get["max-concurrent-tasks"],
     }
     server = Server(
         agent,
         host=get["host"],
         port=get["port"],
         transports=get["transports"],
+        grpc_port=get["grpc-port"],
         allow_hosts=get["allow-host"],
+        max_concurrent_tasks=get["max-concurrent-tasks"],
+        tasks_a_minute=get["tasks-per-minute"],
+        queue=get["max-queue"],
         max_connections=get["max-connections"],
         keep_tasks=get["keep-tasks"],
         max_request_bytes=get["max-request-mib"],
@@ -12678,7 +12698,11 @@ def serve_from(run: Invocation, agent: Any, **defaults: Any) -> None:
         ready=ready,
         **{**defaults, **{key: value for key, value in options.items() if value}},
     )
-    server.run()
+    leave = keep_folder(folder, server) if folder is not None else lambda: None
+    try:
+        server.run()
+    finally:
+        leave()
 
 
 def read_skill(text: str) -> Object:
@@ -12688,8 +12712,14 @@ def read_skill(text: str) -> Object:
 
 
 def run_serve(run: Invocation) -> None:
-    """Serve an agent until a signal comes."""
-    serve_from(run, run.settings["agent"])
+    """Serve an agent until a signal comes, or in a process of its own."""
+    get = run.settings
+    folder = Folder(get["dir"])
+    if get["detach"]:
+        run_detached(run, folder)
+        return
+    agent = load_agent(get["agent"], idle_s=get["idle-limit"] or 0)
+    serve_from(run, agent, folder if run.line.given("dir") else None)
 
 
 def run_demo_server(run: Invocation) -> None:
@@ -12697,6 +12727,294 @@ def run_demo_server(run: Invocation) -> None:
     skill = {"id": "demo", "name": "Demo", "description": DEMO_HELP, "tags": ["demo", "test"]}
     about = "Drives every task state, part kind and error; send help for its commands"
     serve_from(run, demo_agent, name="Demo", description=about, skills=[skill])
+
+
+# --- a server of its own ------------------------------------------------------------------------
+
+
+def run_detached(run: Invocation, folder: Folder) -> None:
+    """Start a server as a process of its own, and end once it is ready.
+
+    It outlives this process and its terminal; what it has to say is in server.log.
+    """
+    refuse_second(folder)
+    folder.make()
+    typed = [f"--{name}={text}" for name, text in run.line.typed if name not in ("detach", "dir")]
+    argv = [*own_command(), "serve", *typed, f"--dir={folder.path}", "--output=json"]
+    apart: Any = {"start_new_session": True}
+    if os.name == "nt":
+        apart = {"creationflags": 0x00000208}  # DETACHED_PROCESS, CREATE_NEW_PROCESS_GROUP
+    log = folder.at("server.log")
+    write_whole(log, "")
+    with open(log, "ab") as out, open(os.devnull, "rb") as nothing:
+        child = subprocess.Popen(argv, stdin=nothing, stdout=out, stderr=out, **apart)
+    until = time.monotonic() + START_S
+    while read_whole(folder.at("server.json")).get("pid") != child.pid:
+        if child.poll() is not None or time.monotonic() > until:
+            said = file_text(log).strip()
+            raise UsageError(f"the server did not start: {said[-2000:] or 'it said nothing'}")
+        time.sleep(0.02)
+    say_ready(run, read_whole(folder.at("server.json")))
+
+
+def own_command() -> list[str]:
+    """Give the command that runs this file again, from its compiled form.
+
+    The working folder is kept off the module path: what lies there is not ours to run.
+    """
+    here = os.path.dirname(os.path.abspath(__file__))
+    program = (
+        f"import sys; sys.path[:] = [{here!r}, *filter(None, sys.path)]; import a2a; "
+        "sys.exit(a2a.main())"
+    )
+    return [sys.executable, "-c", program]
+
+
+def refuse_second(folder: Folder) -> None:
+    """Raise UsageError when a server runs on the folder already."""
+    if folder.serving():
+        held = read_whole(folder.at("server.json"))
+        raise UsageError(
+            f"{folder.path} is served already: process {held.get('pid')} at {held.get('url')}",
+            hint="stop it with: stop --dir " + shell_quote(folder.path),
+        )
+
+
+def say_ready(run: Invocation, facts: Object) -> None:
+    """Say that a server is ready, in one line."""
+    if run.as_json:
+        run.console.write(json_text({"type": "ready", **facts}) + "\n")
+    else:
+        run.console.write(f"Ready: {facts['url']} (process {facts['pid']})\n")
+
+
+def keep_folder(folder: Folder, server: Server) -> Callable[[], None]:
+    """Hold a folder while a server runs; stop the server when stop is asked for.
+
+    Raises   UsageError: another server has it
+    The result gives it back.
+    """
+    folder.make()
+    for _ in range(5):  # somebody may be looking whether it is held
+        lock = hold_lock(folder.at("lock"))
+        if lock is not None:
+            break
+        time.sleep(0.05)
+    else:
+        refuse_second(folder)
+        raise UsageError(f"{folder.path} cannot be locked")
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(STOP_LOOK_S):
+            if os.path.exists(folder.at("stop")):
+                server.stop()
+                return
+
+    def leave() -> None:
+        over.set()
+        for name in ("server.json", "stop"):
+            with contextlib.suppress(OSError):
+                os.unlink(folder.at(name))
+        lock.close()
+
+    with contextlib.suppress(OSError):
+        os.unlink(folder.at("stop"))
+    threading.Thread(target=watch, daemon=True).start()
+    return leave
+
+
+def run_status(run: Invocation) -> None:
+    """Say whether a server runs on the folder, and what waits in it."""
+    folder = Folder(run.settings["dir"])
+    running = folder.serving()
+    facts = read_whole(folder.at("server.json")) if running else {}
+    tasks = folder.tasks()
+    waiting = sum(task["stage"] == "waiting" for task in tasks)
+    if isinstance(run.out, JsonOutput):
+        counts = {"open": len(tasks), "waiting": waiting}
+        run.out.result({"running": running, "dir": folder.path, **facts, "tasks": counts})
+        return
+    run.out.field("Server", "running" if running else "stopped")
+    run.out.field("Folder", folder.path)
+    for label, key in (("URL", "url"), ("Process", "pid"), ("Since", "startedAt")):
+        if key in facts:
+            run.out.field(label, facts[key])
+    run.out.field("Open tasks", len(tasks))
+    run.out.field("Waiting tasks", waiting)
+
+
+def run_stop(run: Invocation) -> None:
+    """Stop the server of the folder, and wait until it has ended."""
+    folder = Folder(run.settings["dir"])
+    running = folder.serving()
+    if running:
+        write_whole(folder.at("stop"), "")
+        folder.ring()
+    until = time.monotonic() + START_S
+    while folder.serving():
+        if time.monotonic() > until:
+            pid = read_whole(folder.at("server.json")).get("pid")
+            raise A2AError(f"the server does not stop: process {pid}")
+        time.sleep(0.05)
+    if run.as_json:
+        run.console.write(json_text({"stopped": running, "dir": folder.path}) + "\n")
+    else:
+        run.console.write("Server: stopped\n" if running else "Server: was not running\n")
+
+
+# --- answering ----------------------------------------------------------------------------------
+
+
+def run_inbox(run: Invocation) -> None:
+    """Show the open tasks, and take up those that wait."""
+    folder = Folder(run.settings["dir"])
+    tasks = folder.tasks()
+    show_tasks(run, tasks)
+    for task in tasks:
+        if task["stage"] == "waiting":
+            folder.pick(task)
+
+
+def show_tasks(run: Invocation, tasks: list[Object]) -> None:
+    """Show open tasks: what the server says of them, never what their callers say."""
+    if isinstance(run.out, JsonOutput):
+        run.out.result({"tasks": tasks})
+        return
+    for task in tasks:
+        run.out.field("Task", task.get("taskId"))
+        for label, key in TASK_FIELDS:
+            if key in task:
+                run.out.field(label, task[key])
+        run.out.field("Prompt", os.path.join(task["folder"], "prompt.md"))
+    run.out.field("Total", len(tasks))
+
+
+TASK_FIELDS = (
+    ("Name", "name"),
+    ("Turn", "turn"),
+    ("Stage", "stage"),
+    ("Mode", "mode"),
+    ("Caller", "caller"),
+    ("Created", "createdAt"),
+)
+
+
+def run_wait(run: Invocation) -> None:
+    """Wait until a turn is there that nobody has taken up; take it up."""
+    folder, timeout_s = Folder(run.settings["dir"]), run.settings["timeout"]
+    until = time.monotonic() + (timeout_s or float("inf"))
+    while True:
+        tasks = [task for task in folder.tasks() if task["stage"] == "waiting"]
+        if tasks:
+            break
+        if time.monotonic() >= until:
+            raise TimeoutExpired(f"no task came within {timeout_s:g} s", hint="wait again")
+        time.sleep(LOOK_S)
+    for task in tasks:
+        folder.pick(task)
+    show_tasks(run, tasks)
+
+
+def run_watch(run: Invocation) -> None:
+    """Write a line for each new turn, for ever: what a session is woken by.
+
+    One for a folder: a second one is silent until the first has ended. It ends with its parent.
+    """
+    folder, parent, lock = Folder(run.settings["dir"]), os.getppid(), None
+    told: dict[tuple[str, int], float] = {}  # turns written, and when they were
+    while os.getppid() == parent:
+        if lock is None and os.path.isdir(folder.path):
+            lock = hold_lock(folder.at("watch.lock"))
+        tasks = folder.tasks() if lock is not None else []
+        open_turns = {(task["name"], task["turn"]): task for task in tasks}
+        told = {turn: at for turn, at in told.items() if turn in open_turns}
+        for turn, task in open_turns.items():
+            if task["stage"] == "waiting":
+                folder.pick(task)
+                if time.monotonic() - told.get(turn, -TELL_AGAIN_S) >= TELL_AGAIN_S:
+                    told[turn] = time.monotonic()
+                    where = os.path.join(task["folder"], "prompt.md")
+                    run.console.write(f"a2a task {turn[0]} turn {turn[1]}: {ascii(where)[1:-1]}\n")
+        time.sleep(LOOK_S)
+
+
+def run_reply(run: Invocation) -> None:
+    """Answer a task of the folder: files first, then the reply, then the bell."""
+    folder, get = Folder(run.settings["dir"]), run.settings
+    kinds = [kind for option, kind in REPLY_KINDS if get[option]]
+    if len(kinds) > 1:
+        raise UsageError("a reply is one of --ask, --auth, --fail, --reject and --progress")
+    kind = kinds[0] if kinds else "answer"
+    words = run.line.words()
+    if not words:
+        raise UsageError("which task?", hint='reply TASK "text"; inbox lists them')
+    task = find_open(folder, run.line.take_word())
+    texts, files = reply_parts(run)
+    if not texts and not (kind == "answer" and files):
+        raise UsageError("nothing to say", hint='reply TASK "text"')
+    for name, data in files.items():
+        write_whole(os.path.join(task["folder"], "outbox", name), data)
+    write_whole(os.path.join(task["folder"], kind + ".md"), "\n".join(texts))
+    folder.pick(task)
+    folder.ring()
+    if not folder.serving():
+        run.console.warn("no server runs on this folder; the next one will take the reply")
+    if run.as_json:
+        told = {"taskId": task["taskId"], "name": task["name"], "turn": task["turn"], "reply": kind}
+        run.console.write(json_text(told) + "\n")
+    else:
+        run.console.write(f"Replied: {kind} to {plain(str(task['taskId']))}\n")
+
+
+REPLY_KINDS = (
+    ("ask", "question"),
+    ("auth", "auth"),
+    ("fail", "failed"),
+    ("reject", "rejected"),
+    ("progress", "progress"),
+)
+
+
+def find_open(folder: Folder, name: str) -> Object:
+    """Find the open task of that id or folder name.
+
+    Raises   UsageError: there is none, it has settled, or it waits for its caller
+    """
+    task = next((task for task in folder.tasks() if name in (task["name"], task["taskId"])), None)
+    if task is None:
+        for settled in os.listdir(folder.at("done")) if os.path.isdir(folder.at("done")) else ():
+            known = read_whole(folder.at("done", settled, "task.json"))
+            if name in (settled, known.get("taskId")):
+                raise UsageError(f"the task has settled: {known.get('state')}")
+        raise UsageError(f"no task {name!r} in {folder.path}", hint="inbox lists the open ones")
+    if task["stage"] == "asked":
+        raise UsageError("the task waits for its caller, who was asked something")
+    return task
+
+
+def reply_parts(run: Invocation) -> tuple[list[str], dict[str, bytes]]:
+    """Give the texts of a reply, and its files: bytes by name."""
+    texts: list[str] = []
+    files: dict[str, bytes] = {}
+    if len(run.line.words()) > 1:
+        raise UsageError("more than one text", hint='put it in quotes: reply TASK "one text"')
+    for kind, text, media_type in run.line.items:
+        part = PART_BUILDERS[kind](text, media_type)
+        if "text" in part:
+            texts.append(part["text"])
+            continue
+        if "url" in part:
+            raise UsageError("a reply takes files of this machine, no addresses")
+        name = "data.json" if "data" in part else safe_name(part.get("filename", "file.bin"))
+        if name in files:
+            stem, ending = os.path.splitext(name)
+            name = f"{stem}-{len(files) + 1}{ending}"
+        if "data" in part:
+            files[name] = (json_text(part["data"], 2) + "\n").encode()
+        else:
+            files[name] = decode_base64(part["raw"])
+    return texts, files
 
 
 # --- demo ---------------------------------------------------------------------------------------
@@ -12919,10 +13237,10 @@ def command_help(settings: Settings, command: Command) -> str:
     """Give the help of a command, with the values its options have now."""
     lines = [f"Usage: a2a.py {command.name} {command.arguments} [options]".replace("  ", " ")]
     lines += ["", command.summary[0].upper() + command.summary[1:] + "."]
-    for group in command.groups.split():
-        options = [option for option in CLI_OPTIONS.values() if option.group == group]
+    takes = options_of(command)
+    for group in dict.fromkeys(option.group for option in takes):
         lines += ["", group + ":"]
-        for option in options:
+        for option in (option for option in takes if option.group == group):
             names = [
                 f"-{n}" if len(n) == 1 else f"--{n}"
                 for n in sorted(option.spellings, key=lambda n: len(n) > 1)
@@ -12982,7 +13300,7 @@ def run_completion(run: Invocation) -> None:
 def options_of(command: Command) -> list[Option]:
     """Give the options that a command takes."""
     groups = command.groups.split()
-    return [option for option in CLI_OPTIONS.values() if option.group in groups]
+    return [o for o in CLI_OPTIONS.values() if o.group in groups or o.name in groups]
 
 
 def _bash() -> str:
@@ -13024,7 +13342,7 @@ _TO_ALL = "Agent Credentials Connection Output"
 COMMANDS = {
     row[0]: Command(*row)
     for row in (
-        ("send", "AGENT [TEXT]", "Message Interaction Waiting Delivery History " + _TO_ALL,
+        ("send", "AGENT [TEXT]", "Parts Message Interaction Waiting Delivery History " + _TO_ALL,
          run_send, "send a message and wait for the outcome"),
         ("card get", "AGENT", "Card Waiting Delivery " + _TO_ALL,
          run_card_get, "show an agent's card"),
@@ -13038,10 +13356,16 @@ COMMANDS = {
          run_task_subscribe, "follow a task"),
         ("task download", "AGENT TASK_ID", "Saving Waiting Delivery Interaction " + _TO_ALL,
          run_task_download, "save a task's artifacts"),
-        ("serve", "", "Server Output", run_serve, "be an agent"),
+        ("serve", "", "Server Folder Output", run_serve, "be an agent"),
+        ("status", "", "Folder Output", run_status, "say whether a server runs on the folder"),
+        ("stop", "", "Folder Output", run_stop, "stop the server of the folder"),
+        ("inbox", "", "Folder Output", run_inbox, "show and take up the tasks to be answered"),
+        ("wait", "", "timeout Folder Output", run_wait, "wait for a task to be answered"),
+        ("watch", "", "Folder Output", run_watch, "write a line for each task to be answered"),
+        ("reply", "TASK [TEXT]", "Parts Reply Folder Output", run_reply, "answer a task"),
         ("demo-server", "", "Server Output", run_demo_server, "be an agent to practise with"),
         ("demo", "", "Output", run_demo, "see it work: an agent and a client on this machine"),
-        ("config show", "", "Message Interaction Waiting History Card List " + _TO_ALL,
+        ("config show", "", "Parts Message Interaction Waiting History Card List " + _TO_ALL,
          run_config_show, "show every setting and where it comes from"),
         ("completion", "SHELL", "Output", run_completion, "complete in bash, zsh or fish"),
         ("help", "[COMMAND]", "Output", run_help, "show this, or the options of a command"),
@@ -13078,9 +13402,10 @@ def execute(run: Invocation) -> None:
     takes = {option.name for option in options_of(command)}
     wrong = next((name for name, _ in line.typed if name not in takes), None)
     if wrong:
-        owners = [c.name for c in COMMANDS.values() if CLI_OPTIONS[wrong].group in c.groups.split()]
+        owners = [c.name for c in COMMANDS.values() if CLI_OPTIONS[wrong] in options_of(c)]
         raise UsageError(f"{command.name} has no option --{wrong}", hint="of " + ", ".join(owners))
-    load_settings(run, "A2A_SERVE_" if "Server" in command.groups else "A2ACLI_")
+    serving = {"Server", "Folder"} & set(command.groups.split())
+    load_settings(run, "A2A_SERVE_" if serving else "A2ACLI_")
     if line.given("help") and command.name != "help":
         run.console.write(command_help(run.settings, command))
         return

@@ -239,7 +239,8 @@ class SettingsTest(Folder):
 
     def test_every_option_has_a_variable_but_those_of_the_command_line(self):
         typed = {name for name, option in a2a.CLI_OPTIONS.items() if option.typed}
-        self.assertEqual({"stream", "help", "version"}, typed)
+        actions = {"detach", "ask", "auth", "fail", "reject", "progress"}
+        self.assertEqual({"stream", "help", "version"}, typed - actions)
         env = {"A2ACLI_STREAM": "1", "A2ACLI_VERBOSE": "1", "A2ACLI_NO_WAIT": "1"}
         rows = self.shown(env=env)
         self.assertEqual(("1", "A2ACLI_VERBOSE, the environment"), rows["verbose"])
@@ -392,7 +393,7 @@ class UsageTest(Folder):
     def test_hints_name_what_was_meant(self):
         self.assertIn("did you mean send?", self.cli("sned").stderr)
         self.assertIn("task get", self.cli("task").stderr)
-        self.assertIn("of serve", self.cli("config", "show", "--framed").stderr)
+        self.assertIn("of serve", self.cli("config", "show", "--keep-tasks", "1").stderr)
 
 
 class AgentTest(Folder):
@@ -677,7 +678,7 @@ class ServeTest(Folder):
 
     def test_serve_says_that_it_is_ready_in_one_line(self):
         agent = self.served("--agent", "echo")
-        self.assertEqual({"type", "url", "port", "pid"}, set(agent.ready))
+        self.assertEqual({"type", "url", "port", "pid", "startedAt"}, set(agent.ready))
         self.assertEqual("ready", agent.ready["type"])
         self.assertEqual(agent.popen.pid, agent.ready["pid"])
         self.assertIn("State: TASK_STATE_COMPLETED", self.cli("send", agent.url, "hi").stdout)

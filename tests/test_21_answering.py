@@ -1,0 +1,274 @@
+"""Chapter 21, around a folder: serve --detach, status, stop, inbox, wait, watch, reply."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import a2a
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import support
+
+
+class FolderCase(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.work = pathlib.Path(place.name).resolve()
+        self.folder = a2a.Folder(str(self.work / ".a2a"))
+
+    def cli(self, *arguments, status=0, **options):
+        done = support.run_main(*arguments, cwd=self.work, **options)
+        self.assertEqual(status, done.returncode, f"{done.stdout}\n{done.stderr}")
+        return done
+
+    def json(self, *arguments, **options):
+        return json.loads(self.cli(*arguments, "-o", "json", **options).stdout)
+
+    def error(self, *arguments, status=2, **options):
+        return self.json(*arguments, status=status, **options)["error"]
+
+    def task(self, name="calm-otter", turn=1, state=a2a.WORKING, **more):
+        """Make an open task as the server does."""
+        self.folder.make()
+        path = pathlib.Path(self.folder.at("tasks", name))
+        (path / "outbox").mkdir(parents=True, exist_ok=True)
+        task = {"taskId": "id-" + name, "contextId": "c", "turn": turn, "state": state, **more}
+        a2a.write_whole(str(path / "task.json"), json.dumps(task))
+        return path
+
+    def stage(self, name="calm-otter"):
+        (stage,) = (task["stage"] for task in self.folder.tasks() if task["name"] == name)
+        return stage
+
+
+class ReplyTest(FolderCase):
+    def reply(self, path, name="answer"):
+        return (path / f"{name}.md").read_text(encoding="utf-8")
+
+    def test_an_answer_by_id_or_name(self):
+        path = self.task()
+        done = self.cli("reply", "id-calm-otter", "It is done.\n✓")
+        self.assertEqual("Replied: answer to id-calm-otter\n", done.stdout)
+        self.assertIn("no server runs on this folder", done.stderr)
+        self.assertEqual("It is done.\n✓", self.reply(path))
+        self.assertTrue(os.path.exists(self.folder.at("bell")))
+        self.assertEqual("replied", self.stage())
+        told = self.json("reply", "calm-otter", "again, which does no harm")
+        self.assertEqual({"taskId", "name", "turn", "reply"}, set(told))
+        self.assertEqual("again, which does no harm", self.reply(path))
+
+    def test_every_kind_of_reply(self):
+        path = self.task()
+        for flag, name in (
+            ("--ask", "question"), ("--auth", "auth"), ("--fail", "failed"),
+            ("--reject", "rejected"), ("--progress", "progress"),
+        ):  # fmt: skip
+            self.cli("reply", "calm-otter", "so", flag)
+            self.assertEqual("so", self.reply(path, name))
+        self.assertEqual(
+            {"question.md", "auth.md", "failed.md", "rejected.md", "progress.md"},
+            {entry.name for entry in path.iterdir() if entry.suffix == ".md"},
+        )
+        error = self.error("reply", "calm-otter", "so", "--ask", "--fail")
+        self.assertIn("one of", error["message"])
+
+    def test_files_and_data_go_to_the_outbox_before_the_reply(self):
+        path = self.task()
+        (self.work / "report.pdf").write_bytes(b"%PDF")
+        (self.work / "sub").mkdir()
+        (self.work / "sub" / "report.pdf").write_bytes(b"other")
+        for _ in range(2):  # the second time does no harm
+            self.cli(
+                "reply", "calm-otter", "--file", "report.pdf", "--data", '{"k":1}', "--file",
+                "sub/report.pdf", "--text", "one", "--text", "two",
+            )  # fmt: skip
+        files = {entry.name: entry.read_bytes() for entry in (path / "outbox").iterdir()}
+        self.assertEqual(
+            {"report.pdf": b"%PDF", "data.json": b'{\n  "k": 1\n}\n', "report-3.pdf": b"other"},
+            files,
+        )
+        self.assertEqual("one\ntwo", self.reply(path))
+        self.cli("reply", "calm-otter", "--data", "[1]")
+        self.assertEqual("", self.reply(path), "a file alone is an answer")
+        error = self.error("reply", "calm-otter", "--file", "https://example.com/x")
+        self.assertIn("no addresses", error["message"])
+
+    def test_a_reply_from_standard_input(self):
+        path = self.task()
+        self.cli("reply", "calm-otter", "-", stdin="from stdin\n")
+        self.assertEqual("from stdin\n", self.reply(path))
+
+    def test_what_cannot_be_replied_to(self):
+        self.task()
+        for arguments, text in (
+            ((), "which task?"), (("calm-otter",), "nothing to say"),
+            (("calm-otter", "a", "b"), "more than one text"), (("other", "x"), "no task 'other'"),
+            (("calm-otter", "--ask", "--data", "[1]"), "nothing to say"),
+        ):  # fmt: skip
+            self.assertIn(text, self.error("reply", *arguments)["message"])
+        self.task(state=a2a.INPUT_REQUIRED)
+        self.assertIn("waits for its caller", self.error("reply", "calm-otter", "x")["message"])
+        settled = pathlib.Path(self.folder.at("done", "old-cat"))
+        settled.mkdir()
+        known = {"taskId": "id-old", "state": a2a.CANCELED}
+        a2a.write_whole(str(settled / "task.json"), json.dumps(known))
+        for name in ("old-cat", "id-old"):
+            error = self.error("reply", name, "x")
+            self.assertEqual("the task has settled: TASK_STATE_CANCELED", error["message"])
+        self.assertIn("no task", self.error("reply", "x", "x", "--dir", "elsewhere")["message"])
+
+
+class InboxTest(FolderCase):
+    def test_the_inbox_shows_and_takes_up(self):
+        self.assertEqual("Total: 0\n", self.cli("inbox").stdout)
+        self.assertFalse(os.path.exists(self.folder.path), "looking creates nothing")
+        path = self.task(caller="ann\x1b[31m", mode="inline", createdAt="2026-01-01T00:00:00.000Z")
+        shown = self.cli("inbox").stdout
+        self.assertEqual(
+            "Task: id-calm-otter\nName: calm-otter\nTurn: 1\nStage: waiting\nMode: inline\n"
+            "Caller: ann\\x1b[31m\nCreated: 2026-01-01T00:00:00.000Z\n"
+            f"Prompt: {path / 'prompt.md'}\nTotal: 1\n",
+            shown,
+        )
+        self.assertEqual("picked", self.stage())
+        (task,) = self.json("inbox")["tasks"]
+        self.assertEqual(("picked", "calm-otter", 1), (task["stage"], task["name"], task["turn"]))
+
+    def test_wait_gives_what_nobody_has_taken_up(self):
+        self.task()
+        (task,) = self.json("wait", "--timeout", "5s")["tasks"]
+        self.assertEqual("id-calm-otter", task["taskId"])
+        error = self.error("wait", "--timeout", "100ms", status=5)
+        self.assertEqual("A2ACLI_ERR_TIMEOUT", error["code"])
+        self.task(turn=2)
+        self.assertIn("Turn: 2\n", self.cli("wait").stdout)
+
+    def test_wait_is_woken_by_a_task(self):
+        command = [sys.executable, support.A2A, "wait", "--dir", self.folder.path, "-o", "json"]
+        with support.Process(command) as child:
+            time.sleep(0.7)
+            self.task()
+            self.assertEqual(0, child.wait())
+            self.assertIn("id-calm-otter", child.stdout)
+
+    def test_watch_writes_a_line_for_each_turn(self):
+        command = [sys.executable, support.A2A, "watch", "--dir", self.folder.path]
+        with support.Process(command) as child:
+            time.sleep(1.0)
+            self.assertFalse(os.path.exists(self.folder.path), "it creates no folder")
+            path = self.task(text="NEVER SHOWN")
+            line = child.wait_for("calm-otter turn 1")
+            self.assertEqual(
+                f"a2a task calm-otter turn 1: {ascii(str(path / 'prompt.md'))[1:-1]}", line
+            )
+            with support.Process(command) as second:
+                self.task(turn=2)
+                child.wait_for("calm-otter turn 2")
+                self.task("brave-newt")
+                child.wait_for("brave-newt turn 1")
+                old = time.time() - a2a.PICK_S - 1
+                os.utime(path / "picked", (old, old))
+                time.sleep(1.2)
+                self.assertEqual("picked", self.stage(), "its heartbeat keeps the pick")
+                self.assertEqual("", second.stdout, "one a folder")
+                child.kill()
+                child.wait()
+                self.task(turn=3)
+                second.wait_for("calm-otter turn 3")
+            self.assertEqual(3, len(child.stdout.splitlines()))
+            self.assertNotIn("NEVER", child.stdout)
+
+    @unittest.skipIf(os.name == "nt", "no parents of this kind")
+    def test_watch_ends_with_its_parent(self):
+        program = (
+            "import subprocess, sys, time\n"
+            "child = subprocess.Popen(sys.argv[1:]); print(child.pid, flush=True); time.sleep(2)"
+        )
+        watch = [sys.executable, str(support.A2A), "watch", "--dir", self.folder.path]
+        command = [sys.executable, "-c", program, *watch]
+        with support.Process(command) as parent:
+            pid = int(parent.wait_for(""))
+            parent.popen.wait()
+            for _ in range(100):
+                try:
+                    os.kill(pid, 0)
+                except ProcessLookupError:
+                    break
+                time.sleep(0.1)
+            else:
+                self.fail("the watch lives on")
+
+
+class DetachTest(FolderCase):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(support.run_main, "stop", "--dir", self.folder.path)
+
+    def serve(self, *arguments, **options):
+        return self.cli(
+            "serve", "--detach", "--port", "0", "--agent", "echo", *arguments, **options
+        )
+
+    def test_a_server_of_its_own(self):
+        self.assertEqual("Server: was not running\n", self.cli("stop").stdout)
+        self.assertIn("Server: stopped\n", self.cli("status").stdout)
+        ready = json.loads(self.serve("-o", "json", "--name", "Rex the dog").stdout)
+        self.assertEqual("ready", ready["type"])
+        status = self.json("status")
+        self.assertTrue(status["running"])
+        self.assertEqual((ready["pid"], ready["url"]), (status["pid"], status["url"]))
+        self.assertEqual({"open": 0, "waiting": 0}, status["tasks"])
+        self.assertIn("Name: Rex the dog\n", self.cli("card", "get", ready["url"]).stdout)
+        self.assertIn("Text:\nhi\n", self.cli("send", ready["url"], "hi").stdout)
+        text = self.cli("status").stdout
+        self.assertIn(f"Server: running\nFolder: {self.folder.path}\nURL: {ready['url']}\n", text)
+        error = self.error("serve", "--detach", "--port", "0")
+        self.assertIn(f"process {ready['pid']} at {ready['url']}", error["message"])
+        error = self.error("serve", "--port", "0", "--dir", self.folder.path)
+        self.assertIn("is served already", error["message"])
+        self.assertEqual({"stopped": True, "dir": self.folder.path}, self.json("stop"))
+        self.assertFalse(self.folder.serving())
+        self.assertFalse(os.path.exists(self.folder.at("server.json")))
+        self.cli("send", ready["url"], "hi", status=3)
+        self.assertEqual("Server: was not running\n", self.cli("stop").stdout)
+
+    def test_a_server_that_cannot_start_says_why(self):
+        error = self.error("serve", "--detach", "--agent", "nonsense")
+        self.assertIn("did not start", error["message"])
+        self.assertIn("No agent", error["message"])
+        self.assertFalse(self.folder.serving())
+
+    @unittest.skipIf(os.name == "nt", "no sessions")
+    def test_it_outlives_the_one_who_started_it_and_a_lost_one_leaves_no_lock(self):
+        command = [sys.executable, support.A2A, "serve", "--detach", "--port", "0", "-o", "json"]
+        done = subprocess.run(
+            [*map(str, command), "--agent", "echo", "--dir", self.folder.path],
+            capture_output=True, env=support.clean_environment(), cwd=self.work, timeout=60,
+        )  # fmt: skip
+        ready = json.loads(done.stdout)
+        self.assertNotEqual(os.getsid(0), os.getsid(ready["pid"]))
+        self.assertTrue(self.folder.serving())
+        os.kill(ready["pid"], signal.SIGKILL)
+        for _ in range(100):
+            if not self.folder.serving():
+                break
+            time.sleep(0.1)
+        self.assertIn("Server: stopped\n", self.cli("status").stdout)
+        self.assertTrue(self.folder.serving() or self.serve().stdout.startswith("Ready: "))
+
+    def test_what_lies_in_the_working_folder_is_not_run(self):
+        for name in ("asyncio.py", "json.py", "a2a.py", "sitecustomize.py"):
+            (self.work / name).write_text("raise SystemExit('hostile')", encoding="utf-8")
+        self.assertTrue(self.serve().stdout.startswith("Ready: "))
+
+
+if __name__ == "__main__":
+    unittest.main()
