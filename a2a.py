@@ -9932,6 +9932,16 @@ class Live:
         task = new_task(self.task_id, self.context_id, message, now())
         while events and "message" not in events[0] and not self.watchers:
             apply(task, events.popleft())
+        await self._begin(task)
+
+    async def appear_ended(self, message: Object, parts: list[Object]) -> None:
+        """Store and show a task that ended before anybody saw it, with its answer."""
+        artifact = {"artifactId": "artifact-1-1", "name": ANSWER, "parts": parts}
+        status = {"state": COMPLETED, "timestamp": now()}
+        task = {"id": self.task_id, "contextId": self.context_id, "status": status}
+        await self._begin({**task, "artifacts": [artifact], "history": [message]})
+
+    async def _begin(self, task: Object) -> None:
         ended = is_terminal(task)
         if ended:
             written = Written(task)
@@ -10032,12 +10042,13 @@ class Outcome:
 class Job:
     """A turn under way: it waits for a place, works, and is over when its agent has returned.
 
+    answer    all that it came to, when it was over before anybody saw it
     unwanted  it was cancelled, or the store refused it: what the agent still says does not count
     """
 
     __slots__ = (
-        "_draining", "_over", "_woken", "key", "live", "outcome", "returned", "started", "turn",
-        "unwanted", "work",
+        "_draining", "_over", "_woken", "answer", "key", "live", "outcome", "returned", "started",
+        "turn", "unwanted", "work",
     )  # fmt: skip
 
     def __init__(self, live: Live, call: Call, message: Object) -> None:
@@ -10045,6 +10056,7 @@ class Job:
         self.key = (live.owner, live.context_id)
         self.turn = Turn(call.params, message, call.caller, self.wake)
         self.outcome = Outcome()
+        self.answer: list[Object] | None = None
         self.work: asyncio.Task[None] | None = None
         self.started = self.returned = self.unwanted = False
         self._draining = self._over = False
@@ -10088,6 +10100,10 @@ class Job:
         turn = self.turn
         if isinstance(result, dict) and "parts" in result:
             turn.reply(result)
+        elif result is not None and self.silent and not self.live.watchers:
+            self.answer = parts_of(result)
+            self._return("")
+            return
         elif result is not None:
             turn.chunk(result, last=True)
         self._return("" if turn.parked else COMPLETED)
@@ -10139,6 +10155,9 @@ class Job:
         self._draining = True
         events = self.turn.events
         try:
+            if self.answer is not None:
+                answer, self.answer = self.answer, None
+                await self.live.appear_ended(self.turn.message, answer)
             for _ in range(BURST_EVENTS):
                 if not events:
                     break
