@@ -12689,6 +12689,8 @@ def serve_from(run: Invocation, agent: Any, folder: Folder | None = None, **defa
 
     def ready(server: Server) -> None:
         facts = {"url": server.url, "port": server.port, "pid": os.getpid(), "startedAt": now()}
+        if server.grpc_port != server.port:
+            facts["grpcPort"] = server.grpc_port
         if folder is not None:
             write_whole(folder.at("server.json"), json_text({**facts, "version": VERSION}))
         say_ready(run, facts)
@@ -12704,8 +12706,8 @@ def serve_from(run: Invocation, agent: Any, folder: Folder | None = None, **defa
         agent,
         host=get["host"],
         port=get["port"],
-        transports=get["transports"],
         grpc_port=get["grpc-port"],
+        transports=get["transports"],
         allow_hosts=get["allow-host"],
         max_concurrent_tasks=get["max-concurrent-tasks"],
         tasks_a_minute=get["tasks-per-minute"],
@@ -12804,7 +12806,8 @@ def say_ready(run: Invocation, facts: Object) -> None:
     if run.as_json:
         run.console.write(json_text({"type": "ready", **facts}) + "\n")
     else:
-        run.console.write(f"Ready: {facts['url']} (process {facts['pid']})\n")
+        own_port = f", gRPC on port {facts['grpcPort']}" if "grpcPort" in facts else ""
+        run.console.write(f"Ready: {facts['url']}{own_port} (process {facts['pid']})\n")
 
 
 def keep_folder(folder: Folder, server: Server) -> Callable[[], None]:
