@@ -6968,7 +6968,7 @@ class Listener:
     def __init__(
         self,
         handler: Callable[[Exchange], Coroutine[Any, Any, None]],
-        report: Callable[[BaseException], None],
+        report: Callable[[BaseException], object],
         connections: int = CONNECTIONS,
         body_limit_bytes: int = BODY_BYTES,
     ) -> None:
@@ -7131,19 +7131,27 @@ def packed_address(text: str) -> bytes:
     return packed[12:] if packed[:12] == bytes(10) + b"\xff\xff" else packed
 
 
-# What a terminal obeys or a reader is fooled by: control characters, separators, changes of the
-# writing direction, halves of characters.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+# What a terminal may obey or a reader may be fooled by: C0, DEL and C1 controls, line separators,
+# bidirectional overrides and isolates, lone surrogates. \t and \n are for the caller to decide.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
 
 
-def log(text: str, error: BaseException | None = None) -> None:
-    """Write to stderr what happened, an error with where it came from; no peer writes our log."""
-    lines = [text]
-    if error is not None:
-        trace = traceback.format_exception(type(error), error, error.__traceback__)
-        lines += "".join(trace).split("\n")
-    safe = (_UNSAFE.sub(lambda found: ascii(found[0])[1:-1], line) for line in lines if line)
-    print(*safe, sep="\n    ", file=sys.stderr, flush=True)
+def _escape_control(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def plain_block(text: str) -> str:
+    """Make foreign text of several lines fit for a terminal."""
+    return _CONTROL.sub(_escape_control, text.replace("\r\n", "\n"))
+
+
+def log(text: str) -> None:
+    """Write to stderr what happened; no peer writes our log: lines after the first are set in."""
+    lines = plain_block(text).rstrip().replace("\n", "\n    ")
+    print(lines, file=sys.stderr, flush=True)
 
 
 def outgoing_address(family: int) -> str:
@@ -10479,7 +10487,7 @@ class Service:
         max_concurrent_tasks: int | None = None,
         queue: int = TURN_QUEUE,
         tasks_a_minute: int | None = None,
-        log: Callable[[str], None] | None = None,
+        log: Callable[[str], None] = log,
     ) -> None:
         at_once, a_minute = max_concurrent_tasks, tasks_a_minute
         if at_once is None:
@@ -10488,7 +10496,7 @@ class Service:
             a_minute = agent.defaults.tasks_a_minute
         self.card = card
         self.store = store
-        self.runner = Runner(agent, store, Places(at_once, queue), log or _log_to_stderr)
+        self.runner = Runner(agent, store, Places(at_once, queue), log)
         self.pace = Pace(a_minute)
         self.closed = False
 
@@ -10689,10 +10697,6 @@ def _fits(media_type: str, mode: str) -> bool:
     """Compare with a mode such as text/plain, text/* or */*."""
     mode = mode.lower()
     return mode in (media_type, "*/*") or (mode.endswith("/*") and media_type.startswith(mode[:-1]))
-
-
-def _log_to_stderr(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 # --- the edge: what stands between the wire and the service
@@ -10912,19 +10916,6 @@ def check_media_type(value: str) -> None:
 _REFUSALS: dict[int, type[Fault]] = {403: PermissionDeniedError, 413: InvalidParamsError}
 
 
-def as_fault(error: Exception) -> Fault:
-    """Give the Fault that a caller is told of; what it must not know goes to the log."""
-    if isinstance(error, Fault):
-        return error
-    if isinstance(error, HttpError):
-        fault = _REFUSALS.get(error.status, InvalidRequestError)(error.message)
-        fault.http_status = error.status
-        return fault
-    reference = os.urandom(4).hex()
-    log(f"Internal error {reference}", error)
-    return InternalError(f"Internal error; the agent's log knows it as {reference}")
-
-
 class Edge:
     """Takes an exchange to the card or the service, and always gives it one answer."""
 
@@ -10962,7 +10953,7 @@ class Edge:
             else:
                 exchange.respond(*binding.result(call, await self._service.call(call)))
         except Exception as error:
-            self._fail(exchange, binding, call, as_fault(error))
+            self._fail(exchange, binding, call, self._as_fault(error))
         finally:
             if timer is not None:
                 timer.cancel()
@@ -11033,6 +11024,16 @@ class Edge:
             exchange.end(call.binding.trailers())
         finally:
             subscription.close()
+
+    def _as_fault(self, error: Exception) -> Fault:
+        """Give the Fault that a caller is told of; what it must not know goes to the log."""
+        if isinstance(error, Fault):
+            return error
+        if isinstance(error, HttpError):
+            fault = _REFUSALS.get(error.status, InvalidRequestError)(error.message)
+            fault.http_status = error.status
+            return fault
+        return InternalError(self._service.runner.report("a request", error))
 
     def _fail(self, exchange: Exchange, binding: Any, call: Call | None, fault: Fault) -> None:
         """Answer with an error, in the midst of a stream as its last event."""
@@ -11155,12 +11156,11 @@ class Server:
             max_concurrent_tasks=options.max_concurrent_tasks,
             queue=options.queue,
             tasks_a_minute=options.tasks_a_minute,
-            log=log,
         )
         public = read_url(self.url).host
         gate = Gate((public, options.host, *options.allow_hosts))
         edge = Edge(service, CardPage(card, time.time()), gate, options)
-        report = functools.partial(log, "A request could not be answered")
+        report = functools.partial(service.runner.report, "a request")
         listener = Listener(edge.handle, report, options.max_connections, options.max_request_bytes)
         for bound in sockets:
             listener.open(bound)
@@ -11777,26 +11777,10 @@ def file_text(path: str) -> str:
 
 # --- output -------------------------------------------------------------------------------------
 
-# What a terminal may obey or a reader may be fooled by: C0, DEL and C1 controls, line separators,
-# bidirectional overrides and isolates, lone surrogates. \t and \n are for the caller to decide.
-_CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
-)
-
-
-def _escape_control(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
-
 
 def plain(text: str) -> str:
     """Make foreign text fit for one line of a terminal."""
     return _CONTROL.sub(_escape_control, re.sub(r"\s*[\r\n]\s*|\t", " ", text))
-
-
-def plain_block(text: str) -> str:
-    """Make foreign text of several lines fit for a terminal."""
-    return _CONTROL.sub(_escape_control, text.replace("\r\n", "\n"))
 
 
 def json_text(value: Json, indent: int | None = None) -> str:
