@@ -874,14 +874,16 @@ def _read_int(text: str) -> int:
     return int(text)
 
 
+def shorten(value: float) -> float:
+    """Give a whole double as an int: in a Struct, which holds doubles, 1.0 and 1 are the same."""
+    return int(value) if float.is_integer(value) and -(2**53) < value < 2**53 else value
+
+
 def _read_float(text: str) -> float:
-    """Read 1.0 as 1: a Struct holds doubles, and over gRPC the two are the same."""
     value = float(text)
-    if value.is_integer() and -(2**53) < value < 2**53:
-        return int(value)
     if value - value != 0:  # infinite
         raise JsonError("Not valid JSON: a number is too large")
-    return value
+    return shorten(value)
 
 
 def _refuse_constant(text: str) -> Json:
@@ -1792,7 +1794,7 @@ def _double(number: int) -> float:
     value: float = struct.unpack("<d", number.to_bytes(8, "little"))[0]
     if value - value != 0:
         raise ProtobufError("Not valid protobuf here: a number that JSON has no form for")
-    return int(value) if value.is_integer() and -(2**53) < value < 2**53 else value
+    return shorten(value)
 
 
 _CONVERT: dict[str, Callable[[int], Any]] = {
@@ -10265,15 +10267,14 @@ def start_task(coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     """Start a task and make its first step at once, as Python itself can from 3.12 on."""
     loop: Any = asyncio.get_running_loop()
     version: tuple[int, ...] = sys.version_info[:2]
-    make: Any = asyncio.Task
     task: asyncio.Task[None]
     if version != (3, 11):  # before that a task's context is out of reach
-        eager = {"eager_start": True} if version > (3, 11) else {}
-        task = make(coroutine, loop=loop, **eager)
-        return task
+        options: dict[str, Any] = {"eager_start": True} if version > (3, 11) else {}
+        return asyncio.Task(coroutine, loop=loop, **options)
     started: Any = Started(coroutine)
     context = contextvars.copy_context()
-    task = make(started, loop=loop, context=context)
+    options = {"context": context}
+    task = asyncio.Task(started, loop=loop, **options)
     outer = asyncio.current_task()
     if outer is not None:
         asyncio.tasks._leave_task(loop, outer)
