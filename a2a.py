@@ -262,13 +262,14 @@ JSON_VALUES = 100_000  # in one request: texts, numbers, objects, lists; a fifth
 CLIENT_JSON_VALUES = 2_000_000  # in one answer, whose reader has nobody else to serve
 NUMBER_CHARS = 300  # a double ends at 309 digits; int() of millions would take minutes
 VIOLATIONS = 20  # field errors reported for one request; more help nobody
+ID_CHARS = 256  # of an id or tenant in a request: each of a task's events repeats some
+LIST_ITEMS = 1000  # of a list in a request, its parts for one; each is worked on many times
 
 # Tasks.
 KEEP_TASKS = 1000  # terminal tasks kept for one owner
 STORE_BYTES = 256 * 1024 * 1024  # all tasks in memory together
 TASK_BYTES = 64 * 1024 * 1024  # one task: an agent that never stops printing is stopped here
 SUBSCRIBER_EVENTS = 256  # events a slow subscriber may fall behind before it is dropped
-ID_CHARS = 256  # of a context's name, which callers may choose
 TURN_QUEUE = 100  # turns that may wait for a free place
 QUEUE_RETRY_S = 5  # when to try again, if that queue is full
 HIDDEN_S = 0.2  # a turn that answers sooner may answer without a task
@@ -1178,10 +1179,20 @@ def _enum_reader(names: tuple[str, ...]) -> Reader:
     return read
 
 
-def _list_reader(read_item: Reader) -> Reader:
+def _read_id(item: Json, where: Where, reading: _Reading) -> Json:
+    if item.__class__ is not str:
+        return reading.add(where, "must be a string")
+    if len(item) > ID_CHARS and not reading.lenient:
+        return reading.add(where, f"must have at most {ID_CHARS} characters")
+    return item
+
+
+def _list_reader(read_item: Reader, most: float) -> Reader:
     def read(items: Json, where: Where, reading: _Reading) -> Json:
         if items.__class__ is not list:
             return reading.add(where, "must be a list")
+        if len(items) > most and not reading.lenient:
+            return reading.add(where, f"must have at most {most} elements")
         return [read_item(item, (where, at), reading) for at, item in enumerate(items)]
 
     return read
@@ -1208,9 +1219,10 @@ _KIND_READERS: dict[str, Reader] = {
     "TaskState": _enum_reader(TASK_STATES),
     "Role": _enum_reader(ROLES),
 }
-_BOUNDS = {  # numbers that mean something in a request (A2A sections 3.1.4, 3.2.4)
+_BOUNDS = {  # of what stands in a request (A2A sections 3.1.4, 3.2.4)
     "historyLength": _int32_reader(0, 2**31 - 1),
     "pageSize": _int32_reader(1, PAGE_SIZE_MAX),
+    **dict.fromkeys(("id", "taskId", "contextId", "messageId", "tenant"), _read_id),
 }
 
 
@@ -1305,15 +1317,17 @@ class _MessageReader:
         """Give (name, type taken as it is, whether an empty value is one, reader of the rest)."""
         single = not (field.repeated or field.mapped)
         asked = self.name in SENT_BY_CLIENTS
-        read = _BOUNDS.get(field.name) if asked else None
-        read = read or _reader(field.kind)
-        if not single:
-            read = _list_reader(read) if field.repeated else _map_reader(read)
+        bound = _BOUNDS.get(field.name) if asked else None
+        read = bound or _reader(field.kind)
+        if field.repeated:
+            read = _list_reader(read, LIST_ITEMS if asked else float("inf"))
+        elif field.mapped:
+            read = _map_reader(read)
         keep = field.required and not asked
         if single:
             message = field.kind in MESSAGES or field.kind == "Struct"
             keep = keep or field.presence or field.oneof or message
-        return field.name, _PLAIN.get(field.kind) if single else None, keep, read
+        return field.name, _PLAIN.get(field.kind) if single and not bound else None, keep, read
 
     def read(self, value: Json, where: Where, reading: _Reading) -> Json:
         if value.__class__ is not dict:
@@ -4532,19 +4546,22 @@ class JsonRpcBinding(Binding):
             raise InvalidRequestError(f"{InvalidRequestError.text}: {batch}")
         request_id = value.get("id")
         wrong = ""
-        if "id" not in value or not isinstance(request_id, (str, int, float, type(None))):
-            wrong = "id must be a string, a number or null"
-        elif isinstance(request_id, bool):
-            request_id, wrong = None, "id must be a string, a number or null"
+        if "id" not in value or not self._is_id(request_id):
+            request_id, wrong = None, "id must be a string, a number or null, and not long"
         elif value.get("jsonrpc") != "2.0":
             wrong = 'jsonrpc must be "2.0"'
         elif not isinstance(value.get("method"), str):
             wrong = "method must be a string"
         if wrong:
             fault = InvalidRequestError(f"{InvalidRequestError.text}: {wrong}")
-            fault.request_id = request_id if not isinstance(request_id, (dict, list)) else None
+            fault.request_id = request_id
             raise fault
         return request_id, value["method"]
+
+    def _is_id(self, value: Json) -> bool:
+        if isinstance(value, str):
+            return len(value) <= ID_CHARS  # every event of a stream repeats it
+        return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
 
     def _unknown(self, method: str) -> str:
         text = MethodNotFoundError.text
@@ -10635,8 +10652,6 @@ class Service:
             raise PushNotificationNotSupportedError
         message = call.params["message"]
         self._check_types(message)
-        if len(message.get("contextId", "")) > ID_CHARS:
-            raise invalid_params([("message.contextId", f"is longer than {ID_CHARS} characters")])
         owner, task_id = _owner_of(call), message.get("taskId")
         if not task_id:
             self.pace.step(call.caller)

@@ -206,6 +206,33 @@ class ReadMessageTest(unittest.TestCase):
                 found = a2a.violations(row["message"], row["value"])
                 self.assertEqual(row["paths"], [path for path, _ in found])
 
+    def test_what_every_event_would_repeat_is_bounded_in_a_request(self):
+        """An id of megabytes in a stream of hundreds of events would be gigabytes."""
+        longest = "c" * a2a.ID_CHARS
+        message = {"messageId": longest, "contextId": longest, "taskId": longest,
+                   "role": "ROLE_USER", "parts": [{"text": "hi"}]}  # fmt: skip
+        request = {"tenant": longest, "message": message}
+        self.assertEqual(request, a2a.read_message("SendMessageRequest", request))
+        for name in ("messageId", "contextId", "taskId"):
+            value = {**message, name: longest + "c"}
+            with self.assertRaisesRegex(a2a.InvalidParamsError, f"{name}: must have at most 256"):
+                a2a.read_message("Message", value)
+            self.assertEqual(value, a2a.read_message("Message", value, lenient=True))
+        for wrong in ({"id": longest + "c"}, {"id": 7}, {"id": "t", "tenant": longest + "c"}):
+            with self.assertRaises(a2a.InvalidParamsError):
+                a2a.read_message("GetTaskRequest", wrong)
+
+    def test_what_is_worked_on_one_by_one_is_bounded_in_a_request(self):
+        parts = [{"text": "x"}] * a2a.LIST_ITEMS
+        message = {"messageId": "m", "role": "ROLE_USER", "parts": parts}
+        self.assertEqual(message, a2a.read_message("Message", message))
+        longer = {**message, "parts": parts + parts[:1]}
+        with self.assertRaisesRegex(a2a.InvalidParamsError, "parts: must have at most 1000 elem"):
+            a2a.read_message("Message", longer)
+        self.assertEqual(longer, a2a.read_message("Message", longer, lenient=True))
+        artifact = {"artifactId": "a", "parts": parts + parts}
+        self.assertEqual(artifact, a2a.read_message("Artifact", artifact))
+
     def test_a_client_reads_what_it_can(self):
         """JSON-07, AMB-7, CARD-13: see vectors/json/messages_lenient.json."""
         for row in vectors("messages_lenient"):

@@ -155,6 +155,14 @@ class JsonRpcServerTest(unittest.TestCase):
                 for word in ("Traceback", "json.decoder", "KeyError", "char "):
                     self.assertNotIn(word, answer["error"]["message"])
 
+    def test_an_id_that_every_event_repeats_is_not_long(self):
+        longest = "i" * a2a.ID_CHARS
+        call = rpc_call("GetTask", {"id": "t"}, request_id=longest)
+        self.assertEqual(longest, call.id)
+        with self.assertRaisesRegex(a2a.InvalidRequestError, "not long") as caught:
+            rpc_call("GetTask", {"id": "t"}, request_id=longest + "i")
+        self.assertLess(len(a2a.JSONRPC.error(None, caught.exception).body), 200)
+
     def test_methods_of_older_versions_get_a_hint(self):
         """RPC-03: who asks with a name of version 0.3 is told what the names look like now."""
         with self.assertRaisesRegex(a2a.MethodNotFoundError, "SendMessage"):
