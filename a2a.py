@@ -2017,6 +2017,7 @@ TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 # RFC 9112 section 5:  field-line = field-name ":" OWS field-value OWS, and RFC 9110 section 5.5:
 # field-value = *field-content, of VCHAR, obs-text, SP and HTAB. No space before the colon, no
 # folded line. Each octet can match in one way only, so a mismatch costs no more than a match.
+# (Compiled here are the patterns of every message; re compiles and keeps the others at first use.)
 FIELDS = re.compile(rf"(?:{TOKEN}:[\t\x20-\x7e\x80-\xff]*\r\n)*")
 
 # RFC 9112 section 3:  request-line = method SP request-target SP HTTP-version; section 2.2 lets a
@@ -2031,7 +2032,7 @@ STATUS_LINE = re.compile(r"HTTP/1\.([0-9]) ([1-9][0-9]{2})(?: [\t\x20-\x7e\x80-\
 ABSOLUTE_FORM = r"(?i:https?)://([^/?@]+)(/[^?]*)?(\?.*)?"
 
 # RFC 9110 section 7.2:  Host = uri-host [ ":" port ]. Narrower than RFC 3986: no sub-delims.
-HOST = re.compile(r"(?:[A-Za-z0-9._~%-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
+HOST = r"(?:[A-Za-z0-9._~%-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?"
 
 # RFC 9112 section 7.1:  chunk = chunk-size [ chunk-ext ] CRLF chunk-data CRLF, with
 # chunk-ext = *( BWS ";" BWS chunk-ext-name [ BWS "=" BWS ( token / quoted-string ) ] )
@@ -2044,8 +2045,7 @@ CHUNK_EXTENSIONS = rf"(?:[ \t]*;[ \t]*{TOKEN}(?:[ \t]*=[ \t]*(?:{TOKEN}|{_QUOTED
 # RFC 9112 section 5.2: a client replaces obs-fold with a space; a server refuses it.
 OBS_FOLD = r"[ \t]*\r\n[ \t]+"
 
-_BARE_LF = re.compile(rb"(?<!\r)\n")
-_BEGINNING = re.compile(rb"[\r!-~]")  # of any first line: TLS on a plain port is told at once
+_BEGINNING = b"\r" + bytes(range(33, 127))  # of a first line: TLS on a plain port is told at once
 
 # Fields that decide who asks for what: a second one must not depend on which of the two is read.
 SINGLE_FIELDS = frozenset(
@@ -2091,6 +2091,11 @@ def write_fields(fields: list[tuple[str, str]]) -> str:
         bad = [n for n, v in fields if "\n" in n + v or not FIELDS.fullmatch(f"{n}: {v}\r\n")]
         raise UsageError(f"Header {bad[0]!r} cannot be written: its name or value is not allowed")
     return text
+
+
+def _has_bare_lf(buffer: bytearray, at: int) -> bool:
+    """Whether a line ends without CR, from at on."""
+    return buffer.count(b"\n", at) != buffer.count(b"\r\n", max(0, at - 1))
 
 
 def _stays_open(headers: dict[str, str], http10: bool) -> bool:
@@ -2193,9 +2198,9 @@ class Http1Reader:
         """
         buffer, scanned = self._buffer, self._scanned
         self._scanned = max(0, len(buffer) - 3)
-        if buffer and not _BEGINNING.match(buffer):
+        if buffer and buffer[0] not in _BEGINNING:
             raise HttpError(400, "The first line is not HTTP/1.1")
-        if _BARE_LF.search(buffer, scanned):
+        if _has_bare_lf(buffer, scanned):
             raise HttpError(400, "A line ends without CR")
         line_end = buffer.find(b"\r\n", 2)  # past an empty line in front
         if line_end >= scanned:
@@ -2284,7 +2289,7 @@ class Http1Reader:
         if end == 1:
             if len(buffer) > HEADER_BYTES + 4:
                 raise HttpError(431, f"Trailers are larger than {HEADER_BYTES} bytes")
-            if _BARE_LF.search(buffer, self._scanned):
+            if _has_bare_lf(buffer, self._scanned):
                 raise HttpError(400, "A line ends without CR")
             self._scanned = max(0, len(buffer) - 3)
             return False
@@ -2381,14 +2386,14 @@ class Http1Server(Http1Reader):
         if host is None:
             if not self._http10:
                 raise HttpError(400, "Host is missing")
-        elif not HOST.fullmatch(host):
+        elif not re.fullmatch(HOST, host):
             raise HttpError(400, "Host is malformed")
         if target[0] == "/" or (target == "*" and method == "OPTIONS"):
             return target
         if method == "CONNECT":
             raise HttpError(501, "This is no proxy")
         absolute = re.fullmatch(ABSOLUTE_FORM, target)
-        if not absolute or not HOST.fullmatch(absolute.group(1)):
+        if not absolute or not re.fullmatch(HOST, absolute.group(1)):
             raise HttpError(400, "The target is malformed")
         authority, path, query = absolute.groups("")
         if headers.setdefault("host", authority).lower() != authority.lower():
@@ -3063,12 +3068,12 @@ STREAM_MOVES = {
 }
 
 # Section 8.2: names in lower case; what belongs to one connection of HTTP/1.1 has no place here.
-FIELD_NAME = re.compile(r":?[!#$%&'*+.^_`|~0-9a-z-]+")
-FIELD_VALUE = re.compile(r"(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?")
+FIELD_NAME = r":?[!#$%&'*+.^_`|~0-9a-z-]+"
+FIELD_VALUE = r"(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?"
 CONNECTION_FIELDS = frozenset(
     ("connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade")
 )
-PATH = re.compile(r'/[!"$-~]*')  # no fragment, so no "#"
+PATH = r'/[!"$-~]*'  # no fragment, so no "#"
 
 
 class Head(NamedTuple):
@@ -3097,9 +3102,9 @@ def read_head(fields: Headers, client: bool) -> Head:
 
 def _sort_field(head: Head, name: str, value: str) -> str:
     """Put a field where it belongs; give what is wrong with it, or ""."""
-    if not FIELD_NAME.fullmatch(name):
+    if not re.fullmatch(FIELD_NAME, name):
         return "a field name has forbidden characters"
-    if not FIELD_VALUE.fullmatch(value):
+    if not re.fullmatch(FIELD_VALUE, value):
         return f"the value of {name} has forbidden characters"
     if name[0] == ":":
         if head.fields or name in head.pseudo:
@@ -3129,12 +3134,12 @@ def _request_fault(head: Head) -> str:
     method, path = pseudo[":method"], pseudo[":path"]
     if not re.fullmatch(TOKEN, method) or not pseudo[":scheme"]:
         return "the method or scheme is malformed"
-    if not PATH.fullmatch(path) and (method, path) != ("OPTIONS", "*"):
+    if not re.fullmatch(PATH, path) and (method, path) != ("OPTIONS", "*"):
         return "the path is malformed"
     authority = pseudo.get(":authority")
     if authority is not None and fields.setdefault("host", authority) != authority:
         return "host and :authority name different hosts"
-    return "" if HOST.fullmatch(fields.get("host", "")) else "the host is malformed"
+    return "" if re.fullmatch(HOST, fields.get("host", "")) else "the host is malformed"
 
 
 def _response_fault(head: Head) -> str:
@@ -3612,10 +3617,10 @@ class Http2Connection(Http2Machine):
         """
         fields = dict(headers)
         host = fields.pop("host", "")
-        if not PATH.fullmatch(target):
+        if not re.fullmatch(PATH, target):
             raise UsageError("The URL cannot be written in a request")
         for name, value in fields.items():
-            if not FIELD_NAME.fullmatch(name) or not FIELD_VALUE.fullmatch(value):
+            if not re.fullmatch(FIELD_NAME, name) or not re.fullmatch(FIELD_VALUE, value):
                 raise UsageError(f"Header {name!r} cannot be written: a forbidden character in it")
         number = self.last_stream = self.last_stream + 2
         stream = Http2Stream(number, self.sender.settings[INITIAL_WINDOW_SIZE])
@@ -4656,10 +4661,11 @@ class JsonRpcBinding(Binding):
         return _read_event(self._open(value, request_id), warn)
 
 
-_PARAMETER = re.compile(r"{(\w+)}")
+_PARAMETER = r"{(\w+)}"
 
 
-def _sort_routes() -> tuple[dict[str, dict[str, Operation]], dict[str, dict[str, Operation]]]:
+@functools.cache
+def _routes() -> tuple[dict[str, dict[str, Operation]], dict[str, dict[str, Operation]]]:
     """Give the operations by method of each fixed path, and of each pattern of the other paths.
 
     Patterns that end in a verb (":cancel") come first, or it would count as part of the id.
@@ -4667,7 +4673,7 @@ def _sort_routes() -> tuple[dict[str, dict[str, Operation]], dict[str, dict[str,
     fixed: dict[str, dict[str, Operation]] = {}
     patterns: dict[str, dict[str, Operation]] = {}
     for operation in sorted(OPERATIONS.values(), key=lambda row: "}:" not in row.path):
-        pattern = _PARAMETER.sub(r"(?P<\1>[^/]+)", operation.path)
+        pattern = re.sub(_PARAMETER, r"(?P<\1>[^/]+)", operation.path)
         methods = (patterns if "{" in operation.path else fixed).setdefault(pattern, {})
         methods[operation.verb] = operation
         if operation.name == "SubscribeToTask":
@@ -4675,14 +4681,12 @@ def _sort_routes() -> tuple[dict[str, dict[str, Operation]], dict[str, dict[str,
     return fixed, patterns
 
 
-_FIXED_ROUTES, _ROUTES = _sort_routes()
-
-
 def _match_route(path: str) -> tuple[dict[str, Operation], dict[str, str]]:
-    if path in _FIXED_ROUTES:
-        return _FIXED_ROUTES[path], {}
-    for pattern, methods in _ROUTES.items():
-        match = re.fullmatch(pattern, path)  # compiled at first use: a client needs none of them
+    fixed, patterns = _routes()
+    if path in fixed:
+        return fixed[path], {}
+    for pattern, methods in patterns.items():
+        match = re.fullmatch(pattern, path)
         if match:
             return methods, match.groupdict()
     return {}, {}
@@ -4773,7 +4777,7 @@ class RestBinding(Binding):
         tenant = rest.get("tenant")
         values = {
             name: quote(str(rest.pop(name, "")), safe="")
-            for name in _PARAMETER.findall(operation.path)
+            for name in re.findall(_PARAMETER, operation.path)
         }
         path = base.rstrip("/") + (f"/{quote(tenant, safe='')}" if tenant else "")
         path += operation.path.format_map(values)
@@ -7152,9 +7156,7 @@ def packed_address(text: str) -> bytes:
 
 # What a terminal may obey or a reader may be fooled by: C0, DEL and C1 controls, line separators,
 # bidirectional overrides and isolates, lone surrogates. \t and \n are for the caller to decide.
-_CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
-)
+_CONTROL = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 
 
 def _escape_control(found: re.Match[str]) -> str:
@@ -7164,7 +7166,7 @@ def _escape_control(found: re.Match[str]) -> str:
 
 def plain_block(text: str) -> str:
     """Make foreign text of several lines fit for a terminal."""
-    return _CONTROL.sub(_escape_control, text.replace("\r\n", "\n"))
+    return re.sub(_CONTROL, _escape_control, text.replace("\r\n", "\n"))
 
 
 def log(text: str) -> None:
@@ -8635,7 +8637,7 @@ Owner = tuple[str, ...]  # whose tasks: the key of everything that is kept
 Entry = tuple[int, "Record"]
 
 RECORD_BYTES = 1000  # an ended task beside its JSON: ids, indexes, bookkeeping
-PAGE_TOKEN = re.compile(r"([0-9]{1,18})\.[0-9a-f-]{36}")
+PAGE_TOKEN = r"([0-9]{1,18})\.[0-9a-f-]{36}"
 
 
 class Record:
@@ -8899,7 +8901,7 @@ def _read_page_token(token: str) -> int:
     """Give the sequence below which a page starts."""
     if not token:
         return sys.maxsize
-    match = PAGE_TOKEN.fullmatch(token)
+    match = re.fullmatch(PAGE_TOKEN, token)
     if not match:
         raise invalid_params([("pageToken", "is none that this server has given")])
     return int(match[1])
@@ -10841,8 +10843,8 @@ def lay_over(below: Json, above: Json) -> Json:
     return {**below, **{key: lay_over(below.get(key), value) for key, value in above.items()}}
 
 
-_ENTITY_TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')  # RFC 9110 section 8.8.3
-_HTTP_DATE = re.compile(r"\w{3}, (\d\d) (\w{3}) (\d{4}) (\d\d):(\d\d):(\d\d) GMT", re.ASCII)
+_ENTITY_TAG = r'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")'  # RFC 9110 section 8.8.3
+_HTTP_DATE = r"(?a)\w{3}, (\d\d) (\w{3}) (\d{4}) (\d\d):(\d\d):(\d\d) GMT"
 
 
 class CardPage:
@@ -10867,14 +10869,14 @@ class CardPage:
     def _is_known(self, headers: Mapping[str, str]) -> bool:
         tags = headers.get("if-none-match")
         if tags is not None:  # then the date does not count (RFC 9110 section 13.2.2)
-            return tags.strip() == "*" or self._etag in _ENTITY_TAG.findall(tags)
+            return tags.strip() == "*" or self._etag in re.findall(_ENTITY_TAG, tags)
         since = _http_date_key(headers.get("if-modified-since", ""))
         return bool(since) and _http_date_key(self._modified) <= since
 
 
 def _http_date_key(text: str) -> tuple[int, ...]:
     """Give a date's parts from the year down, () for none that HTTP writes today."""
-    parts = _HTTP_DATE.fullmatch(text)
+    parts = re.fullmatch(_HTTP_DATE, text)
     if not parts or parts[2] not in MONTHS:
         return ()
     day, month, year, *clock = parts.groups()
@@ -11674,7 +11676,7 @@ def _secret_forms(option: Option, text: str) -> Iterator[str]:
         yield base64.b64encode(text.encode("utf-8", "replace")).decode()
 
 
-_ENV_LINE = re.compile(r"\s*(?:export\s+)?(A2A(?:CLI)?_\w+)\s*=\s*(.*?)\s*")
+_ENV_LINE = r"\s*(?:export\s+)?(A2A(?:CLI)?_\w+)\s*=\s*(.*?)\s*"
 
 
 def read_env_file(text: str) -> dict[str, str]:
@@ -11684,7 +11686,7 @@ def read_env_file(text: str) -> dict[str, str]:
     """
     values = {}
     for line in text.replace("\r\n", "\n").split("\n"):
-        found = _ENV_LINE.fullmatch(line)
+        found = re.fullmatch(_ENV_LINE, line)
         if found:
             values[found[1]] = _unquote_value(found[2])
     return values
@@ -11796,14 +11798,14 @@ def file_text(path: str) -> str:
 
 def plain(text: str) -> str:
     """Make foreign text fit for one line of a terminal."""
-    return _CONTROL.sub(_escape_control, re.sub(r"\s*[\r\n]\s*|\t", " ", text))
+    return re.sub(_CONTROL, _escape_control, re.sub(r"\s*[\r\n]\s*|\t", " ", text))
 
 
 def json_text(value: Json, indent: int | None = None) -> str:
     """Write JSON for people and programs: UTF-8 as it is, but nothing a terminal obeys."""
     separators = (",", ":") if indent is None else None
     text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return re.sub(_CONTROL, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class Console:
