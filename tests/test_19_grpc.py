@@ -2,8 +2,11 @@
 
 import asyncio
 import base64
+import contextlib
+import io
 import json
 import pathlib
+import random
 import socket
 import sys
 import threading
@@ -528,6 +531,41 @@ class NoGrpcTest(GrpcCase):
 
     def test_it_says_so(self):
         self.assertEqual("UNIMPLEMENTED", self.refused("ListTasks", {})[0])
+
+
+class NoiseTest(GrpcCase):
+    """Good calls with a few wrong bytes: refused or answered, never an error of ours."""
+
+    def traffic(self):
+        client = a2a.Http2Connection(client=True)
+        host = ("host", f"127.0.0.1:{self.server.port}")
+        fields = [host, ("content-type", "application/grpc"), ("a2a-version", "1.0")]
+        for operation, params in (
+            ("SendMessage", {"message": support.message("message:x")}),
+            ("SendStreamingMessage", {"message": support.message("chunks:2")}),
+            ("ListTasks", {}),
+        ):
+            kind = a2a.OPERATIONS[operation].request
+            body = a2a.write_grpc_message(a2a.write_protobuf(kind, params))
+            client.request("POST", f"/lf.a2a.v1.A2AService/{operation}", fields, body)
+        return client.take_output()
+
+    def test_wrong_bytes(self):
+        rng = random.Random(19)
+        base, out = self.traffic(), io.StringIO()
+        with contextlib.redirect_stderr(out):
+            for _ in range(300):
+                data = bytearray(base)
+                for _ in range(rng.randrange(1, 5)):
+                    data[rng.randrange(24, len(data))] = rng.randrange(256)
+                with socket.create_connection(("127.0.0.1", self.server.port), PATIENCE_S) as link:
+                    link.sendall(data)
+                    link.shutdown(socket.SHUT_WR)
+                    with contextlib.suppress(ConnectionError):
+                        while link.recv(65536):
+                            pass
+        self.assertEqual("", out.getvalue())
+        self.assertEqual("hello", a2a.text_of(self.channel.send("hello")))
 
 
 class CardTest(unittest.TestCase):
