@@ -215,6 +215,23 @@ class Talking(unittest.TestCase):
                 self.assertEqual(length, seen[0].headers.get("content-length"))
                 self.assertEqual([*body, a2a.End(1)], seen[1:])
 
+    def test_an_answer_with_trailers(self):
+        """GRPC-03: without a body they are its head, and no length is added."""
+        for body in (b"", b"body"):
+            self.setUp()
+            self.client.request("POST", "/", HOST)
+            exchange(self.client, self.server)
+            self.server.respond(1, 200, [("a", "b")], body, [("t", "1")])
+            seen, _ = exchange(self.client, self.server)
+            if body:
+                self.assertEqual(
+                    [a2a.Response(200, {"a": "b"}, 1), a2a.Data(body, 1), a2a.End(1, {"t": "1"})],
+                    seen,
+                )
+            else:
+                self.assertEqual([a2a.Response(200, {"a": "b", "t": "1"}, 1), a2a.End(1)], seen)
+            self.assertEqual({}, self.server.streams)
+
     def test_a_started_answer_to_head_has_no_body(self):
         self.client.request("HEAD", "/", HOST)
         exchange(self.client, self.server)

@@ -65,6 +65,28 @@ class Messages(unittest.TestCase):
             with self.assertRaises(a2a.GrpcError):
                 reader.receive_end()
 
+    def test_a_whole_body_is_one_message(self):
+        self.assertEqual(b"abc", a2a.read_grpc_body(b"\0\0\0\0\3abc"))
+        self.assertEqual(b"", a2a.read_grpc_body(bytes(5)))
+        for body, status in (
+            (b"", "UNIMPLEMENTED"),
+            (bytes(10), "UNIMPLEMENTED"),
+            (b"\1\0\0\0\1x", "UNIMPLEMENTED"),
+            (b"\0\0\0\0\2x", "INTERNAL"),
+            (b"\0\0", "INTERNAL"),
+            (b"\xff\xff\xff\xff\xfc", "UNIMPLEMENTED"),
+        ):
+            with self.subTest(body), self.assertRaises(a2a.GrpcError) as caught:
+                a2a.read_grpc_body(body)
+            self.assertEqual(status, caught.exception.grpc_status)
+
+    def test_the_types_of_protobuf(self):
+        """GRPC-04: application/grpc[+proto]."""
+        for kind in ("application/grpc", "application/grpc+proto", "Application/GRPC ; x=y"):
+            self.assertTrue(a2a.is_grpc(kind))
+        for kind in ("", "application/grpc+json", "application/grpc-web", "application/json"):
+            self.assertFalse(a2a.is_grpc(kind))
+
 
 class Timeouts(unittest.TestCase):
     def test_units(self):
