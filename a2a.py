@@ -11237,7 +11237,11 @@ def catch_signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> 
 
 
 def serve(agent: Any, **options: Any) -> None:
-    """Serve an agent until a signal comes; the arguments are those of Server."""
+    """Serve an agent until a signal comes; the arguments are those of Server.
+
+    Without an option ready, a line on standard error says where.
+    """
+    options.setdefault("ready", lambda server: log(f"Ready: {server.url} (Ctrl-C ends it)"))
     Server(agent, **options).run()
 
 

@@ -115,7 +115,7 @@ class BlockTest(unittest.TestCase):
         path = self.folder / "agent_alone.py"
         path.write_text(text, encoding="utf-8")
         with support.Process([sys.executable, path], env=self.environment) as child:
-            child.wait_for_port(port)
+            child.wait_for(f"Ready: http://127.0.0.1:{port}", "stderr")
             params = {"message": support.message("hi")}
             answer = support.rpc(port, "SendMessage", params)
         self.assertIn("You said: hi", str(answer["result"]))
