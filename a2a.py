@@ -11702,9 +11702,10 @@ def _unquote_value(text: str) -> str:
         return re.split(r"(?:^|\s)#", text, maxsplit=1)[0].strip()
     if found[1] is not None:
         return found[1]
-    return re.sub(
-        r"\\(.)", lambda escape: {"n": "\n", "t": "\t"}.get(escape[1], escape[1]), found[2]
-    )
+    try:
+        return str(json.loads(found[0]))
+    except ValueError:  # not all that programs write there is an escape of JSON
+        return found[2]
 
 
 def config_folder() -> str:
@@ -11736,10 +11737,11 @@ def load_layers(
     """Give the sources of settings, strongest first.
 
     explicit   the file of --config, "" for the one found from the working folder upwards
+    environ    may name a file of credentials as A2A_SECRETS, which comes right behind it
     Raises     UsageError: an explicit file cannot be read
     """
     layers = [Layer("the environment", environ)]
-    files = [(explicit, False)]
+    files = [(environ.get("A2A_SECRETS", ""), False), (explicit, False)]
     if prefix == "A2ACLI_":
         top = os.path.join(config_folder(), ".env")
         local = "" if explicit else find_env_file(".")
@@ -12698,7 +12700,8 @@ def serve_from(run: Invocation, agent: Any, folder: Folder | None = None, **defa
         if server.grpc_port != server.port:
             facts["grpcPort"] = server.grpc_port
         if folder is not None:
-            write_whole(folder.at("server.json"), json_text({**facts, "version": VERSION}))
+            whose = {"version": VERSION, "session": os.environ.get("A2A_SESSION", "")}
+            write_whole(folder.at("server.json"), json_text({**facts, **whose}))
         say_ready(run, facts)
 
     options = {
@@ -12875,20 +12878,28 @@ def run_status(run: Invocation) -> None:
 def run_stop(run: Invocation) -> None:
     """Stop the server of the folder, and wait until it has ended."""
     folder = Folder(run.settings["dir"])
-    running = folder.serving()
-    if running:
-        write_whole(folder.at("stop"), "")
-        folder.ring()
+    stopped = stop_server(folder)
+    if run.as_json:
+        run.console.write(json_text({"stopped": stopped, "dir": folder.path}) + "\n")
+    else:
+        run.console.write("Server: stopped\n" if stopped else "Server: was not running\n")
+
+
+def stop_server(folder: Folder) -> bool:
+    """Have the server of a folder end, and wait for it; False when there is none.
+
+    Raises   A2AError: it does not end
+    """
+    if not folder.serving():
+        return False
+    write_whole(folder.at("stop"), "")
     until = time.monotonic() + START_S
     while folder.serving():
         if time.monotonic() > until:
             pid = read_whole(folder.at("server.json")).get("pid")
             raise A2AError(f"the server does not stop: process {pid}")
         time.sleep(0.05)
-    if run.as_json:
-        run.console.write(json_text({"stopped": running, "dir": folder.path}) + "\n")
-    else:
-        run.console.write("Server: stopped\n" if running else "Server: was not running\n")
+    return True
 
 
 # --- answering ----------------------------------------------------------------------------------
@@ -13043,6 +13054,82 @@ def reply_parts(run: Invocation) -> tuple[list[str], dict[str, bytes]]:
         else:
             files[name] = decode_base64(part["raw"])
     return texts, files
+
+
+# --- a Claude Code session ----------------------------------------------------------------------
+
+# The hooks of the plugin call these. Its setting serveMaxQueue is --max-queue of serve, and
+# clientBearer is --bearer of the commands that call agents.
+
+
+def run_session(run: Invocation) -> None:
+    """Hand the plugin's settings to a session that starts; stop its server when it ends."""
+    words = run.line.words()
+    try:
+        facts = read_json(sys.stdin.buffer.read() or b"{}")
+    except JsonError as error:
+        raise UsageError(f"standard input: {error}") from None
+    session = re.sub(r"\W", "", str(facts.get("session_id", "")))
+    project = os.environ.get("CLAUDE_PROJECT_DIR") or str(facts.get("cwd") or ".")
+    secrets = os.path.join(os.environ.get("CLAUDE_PLUGIN_DATA", ""), f"session-{session}.env")
+    if words == ["start"]:
+        start_session(run, session, project, secrets)
+    elif words == ["end"]:
+        folder = Folder(os.path.join(project, FOLDER))
+        if session and read_whole(folder.at("server.json")).get("session") == session:
+            stop_server(folder)
+        with contextlib.suppress(OSError):
+            os.unlink(secrets)
+    else:
+        raise UsageError("session start, or session end")
+
+
+def start_session(run: Invocation, session: str, project: str, secrets: str) -> None:
+    """Write what later commands find in their environment; serve, if the person wants that.
+
+    secrets   the file for credentials: no command line and no environment holds them
+    """
+    plain_ones, secret_ones = plugin_settings(os.environ)
+    auto_serve = plain_ones.pop("autoserve", "")
+    plain_ones["A2A_SESSION"] = session
+    if secret_ones:
+        lines = [f"{name}={json_text(value)}\n" for name, value in secret_ones.items()]
+        os.makedirs(os.path.dirname(secrets) or ".", exist_ok=True)
+        write_whole(secrets, "".join(lines))
+        plain_ones["A2A_SECRETS"] = secrets
+    if os.environ.get("CLAUDE_ENV_FILE"):
+        with open(os.environ["CLAUDE_ENV_FILE"], "a", encoding="utf-8") as file:
+            file.writelines(f"export {k}={shell_quote(v)}\n" for k, v in plain_ones.items())
+    if auto_serve.lower() in ("1", "true"):
+        kept = {k: v for k, v in os.environ.items() if not k.upper().startswith(PLUGIN_PREFIX)}
+        command = [*own_command(), "serve", "--detach", "--dir", os.path.join(project, FOLDER)]
+        done = subprocess.run(
+            command, env={**kept, **plain_ones}, cwd=project, capture_output=True, text=True
+        )
+        run.console.write("a2a: " + plain(done.stdout or done.stderr).strip() + "\n")
+
+
+PLUGIN_PREFIX = "CLAUDE_PLUGIN_OPTION_"
+
+
+def plugin_settings(environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Give the plugin's settings as variables, the plain ones and the secret ones.
+
+    The setting that is no option, autoServe, is among the plain ones as it is, in lower case.
+    """
+    known = {"autoserve": ("autoserve", False)}
+    for start, prefix in (("serve", "A2A_SERVE_"), ("client", "A2ACLI_")):
+        settings = Settings(prefix, (), [])
+        for name, option in CLI_OPTIONS.items():
+            known[start + name.replace("-", "")] = settings.variable(name), option.secret
+    plain_ones: dict[str, str] = {}
+    secret_ones: dict[str, str] = {}
+    for name, value in environ.items():
+        key = name.upper().replace(PLUGIN_PREFIX, "", 1).replace("_", "").lower()
+        if value and name.upper().startswith(PLUGIN_PREFIX) and key in known:
+            variable, secret = known[key]
+            (secret_ones if secret else plain_ones)[variable] = value
+    return plain_ones, secret_ones
 
 
 # --- demo ---------------------------------------------------------------------------------------
@@ -13391,6 +13478,7 @@ COMMANDS = {
         ("wait", "", "timeout Folder Output", run_wait, "wait for a task to be answered"),
         ("watch", "", "Folder Output", run_watch, "write a line for each task to be answered"),
         ("reply", "TASK [TEXT]", "Parts Reply Folder Output", run_reply, "answer a task"),
+        ("session", "start|end", "Output", run_session, "for the hooks of the plugin"),
         ("demo-server", "", "Server Output", run_demo_server, "be an agent to practise with"),
         ("demo", "", "Output", run_demo, "see it work: an agent and a client on this machine"),
         ("config show", "", "Parts Message Interaction Waiting History Card List " + _TO_ALL,

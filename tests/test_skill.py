@@ -1,0 +1,224 @@
+"""The plugin and its skill: one version, known settings, examples that run as written."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import a2a
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import support
+
+PLUGIN = support.ROOT / ".claude-plugin"
+SKILL = support.ROOT / "skills" / "a2a"
+
+
+def load(name):
+    return json.loads((PLUGIN / name).read_text(encoding="utf-8"))
+
+
+def front_matter(path):
+    """Give the simple `key: value` lines between the two lines of dashes."""
+    head = path.read_text(encoding="utf-8").split("---\n")[1]
+    return dict(re.findall(r"(?m)^([\w-]+): *(.*)$", head))
+
+
+class PluginTest(unittest.TestCase):
+    def test_one_version_everywhere(self):
+        """The plugin, the skill, the card and --version are one thing."""
+        skill = (SKILL / "SKILL.md").read_text(encoding="utf-8")
+        self.assertEqual(a2a.VERSION, load("plugin.json")["version"])
+        self.assertEqual([a2a.VERSION], re.findall(r'(?m)^  version: "(.*)"$', skill))
+        self.assertEqual(f"a2a.py {a2a.VERSION}\n", support.run_main("--version").stdout)
+        with a2a.Server("echo", port=0) as server, a2a.Client(server.url) as client:
+            self.assertEqual(a2a.VERSION, client.card["version"])
+
+    def test_every_setting_is_an_option_and_secrets_are_sensitive(self):
+        for key, setting in load("plugin.json")["userConfig"].items():
+            value = {"number": "1", "boolean": "true"}.get(setting["type"], "x")
+            environ = {"CLAUDE_PLUGIN_OPTION_" + key: value}
+            plain_ones, secret_ones = a2a.plugin_settings(environ)
+            self.assertEqual(1, len(plain_ones) + len(secret_ones), key)
+            self.assertEqual(setting.get("sensitive", False), bool(secret_ones), key)
+            self.assertEqual(
+                plain_ones, a2a.plugin_settings({next(iter(environ)).upper(): value})[0]
+            )
+
+    def test_there_is_one_skill_of_the_open_format(self):
+        """A2ACLI_SKILL_001: exactly one, small, deferring to help."""
+        found = sorted(
+            path.relative_to(support.ROOT) for path in support.ROOT.glob("skills/*/SKILL.md")
+        )
+        self.assertEqual([pathlib.Path("skills/a2a/SKILL.md")], found)
+        fields = front_matter(SKILL / "SKILL.md")
+        self.assertEqual(
+            {"name", "description", "license", "compatibility", "metadata"}, set(fields)
+        )
+        self.assertEqual("a2a", fields["name"])
+        self.assertIn("Use when", fields["description"])
+        self.assertLessEqual(len(fields["description"]), 1024)
+        self.assertLessEqual(len(fields["compatibility"]), 500)
+        text = (SKILL / "SKILL.md").read_text(encoding="utf-8").split("---\n", 2)[2]
+        self.assertLess(len(text.split()), 520)
+        self.assertIn("--help", text)
+        named = [name for name in a2a.COMMANDS if name in text]
+        self.assertLess(len(named), len(a2a.COMMANDS), "it does not list the commands")
+        for link in re.findall(r"\]\(([^)]*)\)", text):
+            self.assertTrue((SKILL / link).is_file(), link)
+
+    def test_the_skill_restates_no_requirement(self):
+        """A2ACLI_SKILL_002: how to use the tool, not what obliges it."""
+        for path in SKILL.rglob("*.md"):
+            text = path.read_text(encoding="utf-8")
+            self.assertNotRegex(text, r"\b(MUST|SHALL|SHOULD|RFC 2119|A2ACLI_[A-Z]+_\d)")
+
+    def test_the_commands_name_what_exists(self):
+        for path in (PLUGIN / "commands").glob("*.md"):
+            command = re.search(r"a2a\.py\" (\w+)", path.read_text(encoding="utf-8"))[1]
+            self.assertIn(command, a2a.COMMANDS)
+            self.assertTrue(front_matter(path)["description"])
+
+
+class SessionTest(unittest.TestCase):
+    """What the hooks do at the start and the end of a session."""
+
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.place = pathlib.Path(place.name).resolve()
+        self.project, self.data = self.place / "project", self.place / "data"
+        self.project.mkdir()
+        self.addCleanup(support.run_main, "stop", "--dir", self.project / ".a2a")
+
+    def hook(self, word, session="s-1", **options):
+        env = {"CLAUDE_PROJECT_DIR": str(self.project), "CLAUDE_PLUGIN_DATA": str(self.data),
+               "CLAUDE_ENV_FILE": str(self.place / "env.sh"), **options}  # fmt: skip
+        stdin = json.dumps({"session_id": session, "cwd": str(self.project)})
+        done = support.run_main("session", word, stdin=stdin, env=env)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        return done.stdout
+
+    def exported(self):
+        """Give what a later command finds in its environment."""
+        text = (self.place / "env.sh").read_text(encoding="utf-8")
+        return dict(re.findall(r"(?m)^export (\w+)=(.*)$", text))
+
+    def test_settings_reach_later_commands_and_secrets_stay_in_a_file(self):
+        self.hook(
+            "start",
+            CLAUDE_PLUGIN_OPTION_serveName="Rex's dog",
+            CLAUDE_PLUGIN_OPTION_SERVE_PORT="0",
+            CLAUDE_PLUGIN_OPTION_clientBearer='tök"en-77',
+            CLAUDE_PLUGIN_OPTION_clientProxy="",
+            CLAUDE_PLUGIN_OPTION_unknown="x",
+        )
+        exported = self.exported()
+        self.assertEqual(
+            {"A2A_SERVE_NAME", "A2A_SERVE_PORT", "A2A_SESSION", "A2A_SECRETS"}, set(exported)
+        )
+        self.assertEqual("'Rex'\"'\"'s dog'", exported["A2A_SERVE_NAME"])
+        self.assertNotIn("77", (self.place / "env.sh").read_text(encoding="utf-8"))
+        secrets = pathlib.Path(exported["A2A_SECRETS"])
+        if os.name == "posix":
+            self.assertEqual(0o600, secrets.stat().st_mode & 0o777)
+        env = {"A2A_SECRETS": str(secrets)}
+        shown = support.run_main("config", "show", env=env).stdout
+        self.assertIn(f"bearer: *** (A2ACLI_BEARER, {secrets})", shown)
+        layers = a2a.load_layers("A2ACLI_", "", env, self.fail)
+        self.assertEqual('tök"en-77', a2a.Settings("A2ACLI_", (), layers)["bearer"])
+        self.hook("end")
+        self.assertFalse(secrets.exists())
+
+    def test_the_server_of_a_session_ends_with_it(self):
+        options = {
+            "CLAUDE_PLUGIN_OPTION_autoServe": "true",
+            "CLAUDE_PLUGIN_OPTION_servePort": "0",
+            "CLAUDE_PLUGIN_OPTION_serveAgent": "echo",
+        }
+        said = self.hook("start", **options)
+        self.assertRegex(said, r"^a2a: Ready: http://127\.0\.0\.1:\d+ ")
+        folder = a2a.Folder(str(self.project / ".a2a"))
+        self.assertTrue(folder.serving())
+        self.hook("end", session="another")
+        self.assertTrue(folder.serving(), "the server of another session")
+        self.hook("end")
+        self.assertFalse(folder.serving())
+
+    def test_a_hook_that_is_called_wrongly(self):
+        self.assertEqual(2, support.run_main("session", "middle").returncode)
+        self.assertEqual(2, support.run_main("session", "start", stdin="{").returncode)
+
+
+class Console:
+    """The examples of a page: ```console blocks of `$ command` lines and what they print."""
+
+    def __init__(self, path):
+        ports = re.compile(r"4139\d")  # of the pages; here a free one, always the same for the same
+        free = {}
+        text = ports.sub(
+            lambda found: free.setdefault(found[0], str(support.free_port())),
+            path.read_text("utf-8"),
+        )
+        self.blocks = re.findall(r"(?ms)^```console( server)?\n(.*?)^```$", text)
+
+    def __iter__(self):
+        for server, text in self.blocks:
+            for command, output in re.findall(r"(?ms)^\$ (.*?)\n(.*?)(?=^\$ |\Z)", text):
+                yield bool(server), command, output
+
+
+def matches(expected, actual):
+    """Say whether output is as a page has it: ... is anything, alone on a line any lines."""
+    pattern = ""
+    for line in expected.splitlines():
+        if line == "...":
+            pattern += r"(?:[^\n]*\n)*?"
+        else:
+            pattern += ".*?".join(map(re.escape, line.split("..."))) + r"\n"
+    return re.fullmatch(pattern, actual) is not None
+
+
+@unittest.skipUnless(shutil.which("sh"), "the examples are for a POSIX shell")
+class ExamplesTest(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.place = place.name
+        shutil.copy(support.A2A, self.place)
+        binaries = pathlib.Path(self.place, "bin")
+        binaries.mkdir()
+        (binaries / "python3").symlink_to(sys.executable)
+        path = f"{binaries}{os.pathsep}{os.environ['PATH']}"
+        self.env = support.clean_environment(PATH=path, TASK="")
+
+    def run_page(self, name):
+        for is_server, command, expected in Console(SKILL / "references" / name):
+            with self.subTest(command=command):
+                if is_server:
+                    server = support.Process(["sh", "-c", command], env=self.env, cwd=self.place)
+                    self.addCleanup(server.__exit__)
+                    actual = server.wait_for("Ready") + "\n"
+                else:
+                    actual = subprocess.run(
+                        ["sh", "-c", command], env=self.env, cwd=self.place, timeout=60,
+                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, encoding="utf-8",
+                    ).stdout  # fmt: skip
+                self.assertTrue(matches(expected, actual), f"{expected}\n--- came:\n{actual}")
+                found = re.search(r"(?m)^(?:Task|Name): (\S+)$", actual)
+                self.env["TASK"] = found[1] if found else self.env["TASK"]
+
+    def test_calling(self):
+        self.run_page("calling.md")
+
+
+if __name__ == "__main__":
+    unittest.main()
