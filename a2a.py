@@ -13375,12 +13375,14 @@ def command_help(settings: Settings, command: Command) -> str:
 def _effective(settings: Settings, option: Option) -> str:
     """Say what an option is set to when nothing is typed."""
     many = " (repeatable)" if option.repeated else ""
+    if option.typed:
+        return many
     try:
         setting = settings.find(option.name)
     except UsageError as error:
         return f"{many} (wrong now: {error})"
     text = ", ".join(_shown(option, text) for text in setting.text)
-    if not text and not option.metavar and not option.typed:
+    if not text and not option.metavar:
         text = "off"
     if not text:
         return many

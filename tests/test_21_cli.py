@@ -337,6 +337,7 @@ class HelpTest(Folder):
             self.assertIn("(now: 90s, from A2ACLI_TIMEOUT, the environment)", text)
             self.assertIn("(now: ***, from A2ACLI_BEARER, the environment)", text)
             self.assertIn("seen by other users of this machine (process table)", text)
+            self.assertNotIn("flag --help", text)
             self.assertLessEqual(max(map(len, done.stdout.split("\n"))), 120)
 
     def test_help_of_a_group_of_commands(self):
