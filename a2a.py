@@ -199,6 +199,7 @@ HEADER_COUNT = 100
 INTERIM_RESPONSES = 20  # 1xx before the answer; each resets the client's idle clock
 CHUNK_LINE_BYTES = 256  # a chunk's size and extensions; nobody sends more than a few bytes
 BODY_BYTES = 16 * 1024 * 1024  # a request: 11 MiB of file once base64 is taken off
+BODIES_BYTES = 256 * 1024 * 1024  # of all requests under way; past that large ones are refused
 BODY_BEFORE_SIGN_IN_BYTES = 1024 * 1024  # what a stranger may make us read
 CLIENT_BODY_BYTES = 128 * 1024 * 1024  # a whole answer or stream
 CLIENT_EVENT_BYTES = 44 * 1024 * 1024  # one event: 32 MiB of file in base64
@@ -6326,17 +6327,20 @@ class Exchange:
     async def read_body(self, limit_bytes: float) -> bytes:
         """Give the whole body of the request.
 
-        Raises       HttpError (413) as soon as it is known to be longer than limit_bytes
+        Raises       HttpError: 413 as soon as it is known to be longer than limit_bytes, 503 for
+                     a large one among too many
         """
         self._limit = limit_bytes
         declared = int(self.request.headers.get("content-length", "0"))
-        if max(len(self._body), declared) > limit_bytes:
-            raise _too_long(limit_bytes)
+        error = _too_long(limit_bytes) if declared > limit_bytes else self._find_excess()
+        if error is not None:
+            raise error
         if not self.complete:
             self._waiter = asyncio.get_running_loop().create_future()
             self._lane.want_body(self)
             await self._waiter
-        body, self._body = bytes(self._body), b""
+        body = bytes(self._body)
+        self._drop_body()
         return body
 
     def respond(
@@ -6392,7 +6396,9 @@ class Exchange:
 
     def take(self, data: bytes) -> None:
         """Take a piece of the request's body."""
-        now = self._lane.wire.listener.clock
+        listener = self._lane.wire.listener
+        listener.bodies_bytes += len(data)
+        now = listener.clock
         self.due = min(now + BODY_STALL_S, self.due + len(data) / BODY_BYTES_A_SECOND)
         if not self._body:
             self._body = data
@@ -6400,11 +6406,13 @@ class Exchange:
             self._body += data
         else:
             self._body = bytearray(self._body + data)
-        if len(self._body) > self._limit:
-            self._body = b""
-            self._wake(_too_long(self._limit))
-        elif len(self._body) > HELD_BYTES and self._waiter is None:
-            self._lane.hold_body(self)
+        if self._waiter is None:
+            if len(self._body) > HELD_BYTES:
+                self._lane.hold_body(self)
+        elif error := self._find_excess():
+            self._drop_body()
+            self._limit = -1  # what still comes is dropped as well
+            self._wake(error)
 
     def take_end(self) -> None:
         """The request's body is complete."""
@@ -6414,6 +6422,7 @@ class Exchange:
     def lose(self) -> None:
         """The peer has gone, or the lane has refused it: stop the handler."""
         self.closed = True
+        self._drop_body()
         if self._task is not None:
             self._task.cancel()
 
@@ -6421,6 +6430,18 @@ class Exchange:
         """Write the heartbeat into a silent answer: proxies cut what is silent for long."""
         if self.heartbeat and self.started and not self.ended and clock >= self.due:
             self.write(self.heartbeat)
+
+    def _find_excess(self) -> HttpError | None:
+        size = len(self._body)
+        if size > self._limit:
+            return _too_long(self._limit)
+        if size > HELD_BYTES and self._lane.wire.listener.bodies_bytes > BODIES_BYTES:
+            return HttpError(503, "Too many large requests at once")
+        return None
+
+    def _drop_body(self) -> None:
+        self._lane.wire.listener.bodies_bytes -= len(self._body)
+        self._body = b""
 
     def _wake(self, error: HttpError | None) -> None:
         if self._waiter is None or self._waiter.done():
@@ -6436,6 +6457,7 @@ class Exchange:
         self._lane.next()
 
     def _leave(self, error: BaseException | None) -> None:
+        self._drop_body()
         if error is not None:
             self._lane.wire.listener.report(error)
         if not (self.closed or self.started):
@@ -6582,7 +6604,7 @@ class Http1Lane(Lane):
     ) -> None:  # fmt: skip
         """Write a whole answer in one piece."""
         listener = self.wire.listener
-        if listener.stopping or status == 413:
+        if listener.stopping or status in (413, 503):
             self.machine.keep_alive = False
         self.wire.write(self.machine.respond(status, [*headers, listener.date], body))
 
@@ -6997,8 +7019,9 @@ class Listener:
     ) -> None:
         self.handler, self.report = handler, report
         self.body_limit_bytes = body_limit_bytes
-        self.limit, self._surplus = room_for(connections)
+        self.room = room_for(connections)
         self.stopping = False
+        self.bodies_bytes = 0  # of requests, here and not yet read
         self.clock = 0.0  # the loop's time at the last sweep: near enough, and free
         self.date = ("date", "")
         self._wires: set[ServerWire] = set()
@@ -7038,13 +7061,13 @@ class Listener:
 
     def _is_full(self) -> bool:
         """No room is left even for those who are only told that there is none."""
-        here = len(self._wires) + len(self._arriving)
-        return 0 < self.limit <= here - self._surplus
+        limit, surplus = self.room
+        return 0 < limit <= len(self._wires) + len(self._arriving) - surplus
 
     def enter(self, wire: ServerWire) -> bool:
         """Count a new connection; say whether it may stay."""
         self._wires.add(wire)
-        return not 0 < self.limit < len(self._wires)
+        return not 0 < self.room[0] < len(self._wires)
 
     def leave(self, wire: ServerWire) -> None:
         """Forget a closed connection."""
@@ -10931,7 +10954,11 @@ def check_media_type(value: str) -> None:
         raise HttpError(415, f"Content-Type must be {JSON_TYPE} or {A2A_TYPE}, in UTF-8")
 
 
-_REFUSALS: dict[int, type[Fault]] = {403: PermissionDeniedError, 413: InvalidParamsError}
+_REFUSALS: dict[int, type[Fault]] = {
+    403: PermissionDeniedError,
+    413: InvalidParamsError,
+    503: RateLimitedError,
+}
 
 
 class Edge:
@@ -11064,7 +11091,7 @@ class Edge:
             pass  # its status is in the trailers
         elif isinstance(fault, RouteError) and fault.allow and exchange.request.method == "OPTIONS":
             status, body = 204, b""  # no CORS header: pages of other origins stay out
-        elif fault.http_status in (413, 415, 421):  # JSON-RPC would say 200
+        elif fault.http_status in (413, 415, 421, 503):  # JSON-RPC would say 200
             status = fault.http_status
         exchange.respond(status, headers, body, trailers)
 

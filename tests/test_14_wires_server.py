@@ -98,7 +98,10 @@ class Host:
         await asyncio.sleep(1000)
 
     async def do_echo(self, exchange):
-        exchange.respond(200, [], await exchange.read_body(a2a.NEVER))
+        try:
+            exchange.respond(200, [], await exchange.read_body(a2a.NEVER))
+        except a2a.HttpError as error:
+            exchange.respond(error.status, [])
 
     async def do_size(self, exchange):
         body = await exchange.read_body(100_000)
@@ -408,6 +411,22 @@ class BodyTest(unittest.TestCase):
         self.assertTrue(answer.startswith(b"HTTP/1.1 413 "))
         self.assertEqual([], host.seen)
 
+    def test_large_bodies_together_have_a_limit_as_well(self):
+        """JSON-18: a crowd of them cannot fill the memory; small requests go on."""
+        with patched(BODIES_BYTES=300_000), Host() as host:
+            first = connect(host, POST % (b"/echo", 400_000) + b"x" * 250_000)
+            eventually(lambda: host.listener.bodies_bytes == 250_000)
+            answer = talk(host, POST % (b"/echo", 400_000) + b"x" * 100_000)
+            self.assertTrue(answer.startswith(b"HTTP/1.1 503 "), answer)
+            with connect(host, POST % (b"/echo", 5) + b"small") as link:
+                read_until(link, b"small")
+            self.assertEqual(250_000, host.listener.bodies_bytes)
+            first.close()
+            eventually(lambda: host.listener.bodies_bytes == 0)
+            with connect(host, POST % (b"/echo", 100_000) + b"x" * 100_000) as link:
+                self.assertIn(b"200 OK", read_until(link, b"x" * 100_000))
+            self.assertEqual(0, host.listener.bodies_bytes)
+
     def test_a_body_that_nobody_reads_is_read_over(self):
         """NET-05: unread bodies drained; the connection serves the next request."""
         with Host() as host, connect(host, POST % (b"/refuse", 10_000)) as link:
@@ -635,7 +654,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
 import test_14_wires_server as tests
 with tests.Host(connections=1000) as host:
-    print(host.port, host.listener.limit, flush=True)
+    print(host.port, host.listener.room[0], flush=True)
     sys.stdin.read()
 """
         here = pathlib.Path(__file__).resolve()

@@ -647,6 +647,19 @@ class RefusalTest(unittest.TestCase):
                 self.assertTrue(agent.raw(head % lie).startswith(b"HTTP/1.1 400 "), lie)
             self.assertEqual(200, agent.rpc("SendMessage", message())[0])
 
+    def test_large_requests_together_have_a_limit_as_well(self):
+        """CLI-14: 503 for one more, over both bindings."""
+        head = (
+            "POST {} HTTP/1.1\r\nHost: 127.0.0.1\r\nA2A-Version: 1.0\r\n"
+            "Content-Type: application/json\r\nContent-Length: 300000\r\n\r\n"
+        )
+        with unittest.mock.patch.object(a2a, "BODIES_BYTES", 100_000), Asking() as agent:
+            for path, code in (("/", b"-32051"), ("/message:send", b"RESOURCE_EXHAUSTED")):
+                answer = agent.raw(head.format(path).encode() + b"x" * 200_000)
+                self.assertTrue(answer.startswith(b"HTTP/1.1 503 "), answer)
+                self.assertIn(code, answer)
+            self.assertEqual(200, agent.rpc("SendMessage", message())[0])
+
     def test_without_a_limit_any_length_is_taken(self):
         text = "x" * (a2a.BODY_BYTES + 1)
         with Asking(lambda turn: str(len(turn.text)), max_request_bytes=0) as agent:
