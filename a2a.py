@@ -11742,7 +11742,8 @@ def config_folder() -> str:
 
 def find_env_file(folder: str) -> str:
     """Give the .env file of a folder or the nearest one above it, "" if there is none."""
-    folder = os.path.abspath(folder)
+    with contextlib.suppress(OSError):  # a working folder that was removed has nothing above it
+        folder = os.path.abspath(folder)
     while True:
         path = os.path.join(folder, ".env")
         if os.path.isfile(path):
@@ -13555,7 +13556,8 @@ def execute(run: Invocation) -> None:
         run.console.write(command_help(run.settings, command))
         return
     if command.arguments.startswith("AGENT"):
-        signal.signal(signal.SIGTERM, _terminate)
+        with contextlib.suppress(ValueError):  # only the main thread may
+            signal.signal(signal.SIGTERM, _terminate)
         choose_agent(run, takes_more=" " in command.arguments)
     command.run(run)
     run.out.close()

@@ -301,6 +301,19 @@ class SettingsTest(Folder):
         self.assertIn("did you mean A2ACLI_TIMEOUT?", done.stderr)
         self.assertNotIn("OTHER", done.stderr)
 
+    @unittest.skipIf(os.name == "nt", "a folder in use cannot be removed")
+    def test_a_working_folder_that_was_removed_is_no_obstacle(self):
+        gone = self.home / "gone"
+        gone.mkdir()
+        program = (
+            f"import os, sys; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r})\n"
+            "import a2a; sys.exit(a2a.main(['config', 'show']))"
+        )
+        env = support.clean_environment(PYTHONPATH=str(support.ROOT))
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=30)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+
     def test_a_config_file_that_is_not_there_is_an_error(self):
         done = self.cli("config", "show", "--config", "none.env", "-o", "json")
         self.assertEqual((2, "A2ACLI_ERR_USAGE"), (done.returncode, envelope(done)["code"]))
@@ -856,6 +869,17 @@ class DemoServerTest(Folder):
         found = self.labels("send", "echo x", "--verbose")
         for label in ("Agent", "Sent message", "Role", "Updated", "History message"):
             self.assertIn(label, found)
+
+    def test_main_may_be_called_in_any_thread(self):
+        found = []
+        thread = threading.Thread(
+            target=lambda: found.append(a2a.main(["send", self.server.url, "hi", "-o", "json"]))
+        )
+        with contextlib.redirect_stdout(io.StringIO()) as stdout:
+            thread.start()
+            thread.join()
+        self.assertEqual([0], found)
+        self.assertEqual("hi", a2a.text_of(json.loads(stdout.getvalue())))
 
     def test_a_wait_that_is_too_long(self):
         done = self.cli("send", self.server.url, "work 20", "--timeout", "500ms")
