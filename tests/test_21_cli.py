@@ -686,7 +686,8 @@ class ServeTest(Folder):
     """serve and demo, as processes."""
 
     def served(self, *arguments, **options):
-        agent = support.Served(*arguments, **options)
+        """Serve; the echo unless another agent is named."""
+        agent = support.Served("--agent", "echo", *arguments, **options)
         self.addCleanup(agent.__exit__)
         return agent
 
@@ -696,7 +697,7 @@ class ServeTest(Folder):
         self.assertEqual("ready", agent.ready["type"])
         self.assertEqual(agent.popen.pid, agent.ready["pid"])
         self.assertIn("State: TASK_STATE_COMPLETED", self.cli("send", agent.url, "hi").stdout)
-        command = [sys.executable, support.A2A, "serve", "--port", "0"]
+        command = [sys.executable, support.A2A, "serve", "--agent", "echo", "--port", "0"]
         with support.Process(command) as child:
             self.assertRegex(child.wait_for("Ready"), r"^Ready: http://127\.0\.0\.1:\d+ ")
 
