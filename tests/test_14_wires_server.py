@@ -114,7 +114,7 @@ class Host:
             exchange.respond(error.status, [], error.message.encode())
 
     async def do_late(self, exchange):
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.5)
         exchange.respond(200, [], b"%d" % len(await exchange.read_body(a2a.NEVER)))
 
     async def do_refuse(self, exchange):
@@ -788,14 +788,17 @@ class Http2Test(unittest.TestCase):
             self.assertEqual(413, peer.answer(dripped)[0])
 
     def test_a_body_waits_outside_until_the_handler_asks(self):
-        body = b"x" * 3_000_000
+        body = b"x" * 8_000_000
         with Host() as host, Http2Peer(host) as peer:
             stream = peer.ask("/late", body)
-            eventually(lambda: host.seen)
+            peer.link.settimeout(0.15)
+            with self.assertRaises(socket.timeout):  # no more WINDOW_UPDATE of this stream
+                peer.listen(lambda events: False)
             wires = host.wires()
             held = host.call(lambda: [len(e._body) for wire in wires for e in exchanges(wire)])
-            self.assertLess(held[0], 1_500_000)
-            self.assertEqual((200, b"3000000"), peer.answer(stream))
+            self.assertLess(held[0], 2 * a2a.HTTP2_WINDOW_BYTES)
+            peer.link.settimeout(PATIENCE_S)
+            self.assertEqual((200, b"8000000"), peer.answer(stream))
 
     def test_continue_is_said_when_the_body_is_wanted(self):
         with Host() as host, Http2Peer(host) as peer:
