@@ -73,6 +73,8 @@ class Decoding(unittest.TestCase):
         decoder = a2a.HpackDecoder()
         decoder.decode(b"\x40\x01a\x01v")
         self.assertEqual([], decoder.decode(b"\x20"))
+        with self.assertRaises(a2a.HpackError):
+            decoder.table.field(62)
         self.assertEqual([("b", "v")], decoder.decode(b"\x3f\xe1\x1f\x40\x01b\x01v"))
         self.assertEqual([("b", "v")], decoder.decode(b"\xbe"))
 
@@ -82,6 +84,8 @@ class Decoding(unittest.TestCase):
         self.assertEqual(0, decoder.table.version)
         decoder.decode(b"\x40\x01a\x01v")
         self.assertEqual(1, decoder.table.version)
+        decoder.decode(b"\x3f\xe1\x1f")
+        self.assertEqual(2, decoder.table.version)
 
     def test_octets_above_ascii_are_latin_1(self):
         self.assertEqual([("a", "\xfc\xff")], a2a.HpackDecoder().decode(b"\0\x01a\x02\xfc\xff"))
@@ -138,6 +142,10 @@ class Integers(unittest.TestCase):
                 self.assertEqual(pattern, written[0] & pattern)
                 read = a2a.read_integer(b"\0" + written + b"\0", 1, prefix_bits)
                 self.assertEqual((value, 1 + len(written)), read)
+
+    def test_no_octet_more_than_needed_is_written(self):
+        for value, octets in ((126, 1), (127, 2), (254, 2), (255, 3), (127 + 2**14, 4)):
+            self.assertEqual(octets, len(a2a.write_integer(value, 7, 0)), value)
 
     def test_one_past_the_limit_is_refused(self):
         with self.assertRaises(a2a.HpackError):
@@ -215,8 +223,16 @@ class Encoding(unittest.TestCase):
 
     def test_long_values_stay_out_of_the_table(self):
         encoder = a2a.HpackEncoder()
-        encoder.encode([("a2a-extensions", "x" * 300)])
+        encoder.encode([("a2a-extensions", "x" * 257)])
         self.assertEqual(0, encoder.table.version)
+        encoder.encode([("a2a-extensions", "x" * 256)])
+        self.assertEqual(1, encoder.table.version)
+
+    def test_indexes_and_lengths_of_more_than_an_octet(self):
+        encoder, decoder = a2a.HpackEncoder(), a2a.HpackDecoder()
+        lists = [[("vary", str(number))] for number in range(90)]
+        for fields in [*lists, *lists, [("x", "\xff" * 300)]]:
+            self.assertEqual(fields, decoder.decode(encoder.encode(fields)))
 
     def test_the_shorter_form_of_a_string_is_written(self):
         self.assertEqual(b"\x01&", a2a.write_string("&"))
@@ -224,7 +240,8 @@ class Encoding(unittest.TestCase):
 
     def test_the_peer_may_shrink_the_table(self):
         encoder = a2a.HpackEncoder()
-        encoder.encode(self.answer)
+        for _ in range(3):
+            encoder.encode(self.answer)
         encoder.set_limit(0)
         block = encoder.encode(self.answer)
         self.assertEqual(b"\x20", block[:1])
