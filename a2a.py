@@ -280,6 +280,7 @@ FUNCTION_THREADS = 256  # plain functions at work at once; more wait
 THREAD_IDLE_S = 10.0  # a thread without work ends after so long
 PAGE_SIZE = 50  # A2A section 3.1.4: default 50, 1 to 100
 PAGE_SIZE_MAX = 100
+PAGE_BYTES = 8 * 1024 * 1024  # of stored tasks on a page, which then has fewer; one may be larger
 COMMAND_TASKS = 4  # command agents: turns at once; each is a process
 COMMAND_TASKS_A_MINUTE = 30
 COMMAND_FLUSH_CHARS = 1200  # output of a command is sent on after so much
@@ -8726,13 +8727,15 @@ class Timeline:
             self.first = 0
         entries.append(entry)
 
-    def oldest(self) -> Record | None:
-        """Give the record that has not changed for longest."""
+    def oldest(self, but: Record | None = None) -> Record | None:
+        """Give the record that has not changed for longest, apart from one."""
+        passed = False
         for at in range(self.first, len(self.entries)):
             sequence, record = self.entries[at]
-            if record.sequence == sequence:
-                self.first = at
+            if record.sequence == sequence and record is not but:
+                self.first = self.first if passed else at
                 return record
+            passed = passed or record is but
         return None
 
     def before(self, sequence: int) -> Iterator[Record]:
@@ -8761,7 +8764,8 @@ class MemoryStore:
     """Tasks in memory, gone with the process.
 
     keep_tasks   ended tasks kept for an owner, the oldest are dropped; 0 is no bound
-    limit_bytes  all tasks together: ended ones make room for new ones, then RateLimitedError
+    limit_bytes  all tasks together: ended ones make room for new ones, then those that wait for
+                 an answer, for which a stranger could let us wait for ever; then RateLimitedError
     """
 
     def __init__(self, keep_tasks: int = KEEP_TASKS, limit_bytes: int = STORE_BYTES) -> None:
@@ -8770,6 +8774,7 @@ class MemoryStore:
         self.bytes = 0
         self._spaces: dict[Owner, Space] = {}
         self._ended = Timeline()
+        self._asking = Timeline()
         self._sequence = 0
 
     async def create(self, owner: Owner, task: Object) -> None:
@@ -8781,7 +8786,7 @@ class MemoryStore:
         if is_terminal(task):
             self._pack(record)
         else:
-            self._grow(record, _weight(task))
+            self._grow(record, RECORD_BYTES + _weight(task))
         space = self._spaces.setdefault(owner, record.space)
         space.records[record.task_id] = record
         self._file(record, task["status"])
@@ -8828,9 +8833,10 @@ class MemoryStore:
         size = params.get("pageSize", PAGE_SIZE)
         total, records = self._select(owner, params, before)
         page: list[Record] = []
-        token = ""
+        token, room = "", PAGE_BYTES
         for record in records:
-            if len(page) == size:
+            room -= record.size
+            if len(page) == size or (page and room < 0):
                 token = f"{page[-1].sequence}.{page[-1].task_id}"
                 break
             page.append(record)
@@ -8871,6 +8877,8 @@ class MemoryStore:
             if timeline is None:
                 timeline = timelines[key] = Timeline()
             timeline.add(entry)
+        if state == INPUT_REQUIRED:
+            self._asking.add(entry)
         if record.task is None:
             space.ended.add(entry)
             self._ended.add(entry)
@@ -8883,6 +8891,8 @@ class MemoryStore:
         space.everything.live -= 1
         space.states[record.state].live -= 1
         space.contexts[record.context_id].live -= 1
+        if record.state == INPUT_REQUIRED:
+            self._asking.live -= 1
 
     def _pack(self, record: Record) -> None:
         """Turn an ended task into bytes: a third of the memory, and nothing for the collector."""
@@ -8893,7 +8903,7 @@ class MemoryStore:
     def _grow(self, record: Record, size: int, final: bool = False) -> None:
         """Count bytes more for a record; final ones are always taken, what it takes is dropped."""
         limit = self.limit_bytes
-        while limit and self.bytes + size > limit and self._drop_oldest(self._ended):
+        while limit and self.bytes + size > limit and self._make_room(record):
             pass
         if not final and limit and self.bytes + size > limit:
             raise RateLimitedError("There is no room for more tasks", retry_after_s=60)
@@ -8902,16 +8912,22 @@ class MemoryStore:
         record.size += size
         self.bytes += size
 
-    def _drop_oldest(self, timeline: Timeline) -> bool:
-        record = timeline.oldest()
+    def _make_room(self, record: Record) -> bool:
+        """Drop the task that will be missed least, but not the one that grows."""
+        return self._drop_oldest(self._ended) or self._drop_oldest(self._asking, record)
+
+    def _drop_oldest(self, timeline: Timeline, but: Record | None = None) -> bool:
+        record = timeline.oldest(but)
         if record is None:
             return False
         space = record.space
         self._take_out(record)
-        space.ended.live -= 1
-        self._ended.live -= 1
+        if record.task is None:
+            space.ended.live -= 1
+            self._ended.live -= 1
         self.bytes -= record.size
         record.sequence, record.packed = 0, b""  # dead entries may hold it for a while
+        record.task = None
         del space.records[record.task_id]
         if not space.contexts[record.context_id].live:
             del space.contexts[record.context_id]
@@ -8925,7 +8941,7 @@ def _weight(value: Json) -> int:
     if isinstance(value, dict):
         if len(value) == 1 and "text" in value:  # most parts
             return 300 + len(value["text"])
-        return 232 + sum(map(_weight, value.values()))
+        return 232 + 64 * len(value) + sum(map(len, value)) + sum(map(_weight, value.values()))
     if isinstance(value, list):
         return 56 + 8 * len(value) + sum(map(_weight, value))
     return sys.getsizeof(value)
@@ -11149,7 +11165,8 @@ class Runner:
         job = Job(live, call, message)
         job.started = starts = self.places.enter(job)
         try:
-            await self.store.apply(live.owner, live.task_id, {"message": message})
+            if not await self.store.apply(live.owner, live.task_id, {"message": message}):
+                raise TaskNotFoundError  # it had to make room
             job.turn.go_on(live.task)
             if not work_goes_on:
                 await live.set_state(WORKING if starts else SUBMITTED)

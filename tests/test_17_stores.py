@@ -118,10 +118,59 @@ class Bounds(StoreTest):
         self.assertIsNone(self.do(self.store.get(ANNA, task_id(1))))
         self.assertEqual(numbers(self.list(BERT)), [4, 3, 2])
 
-    def test_an_open_task_is_never_dropped(self):
+    def test_an_open_task_is_not_dropped_for_their_number(self):
         self.store = a2a.MemoryStore(keep_tasks=1)
         self.fill(50)
         self.assertEqual(self.list()["totalSize"], 50)
+
+    def test_tasks_that_wait_for_an_answer_make_room_once_no_ended_one_is_left(self):
+        """Or a few large messages to an agent that asks would lock everybody out for ever."""
+        self.store = a2a.MemoryStore(limit_bytes=20_000)
+        self.do(self.store.create(BERT, made(900)))
+        self.do(self.store.create(BERT, made(901, a2a.COMPLETED)))
+        for number in range(100):
+            self.do(self.store.create(ANNA, made(number, a2a.INPUT_REQUIRED)))
+            self.assertLessEqual(self.store.bytes, 20_000)
+        self.assertEqual(numbers(self.list(BERT)), [900], "work goes on, what has ended went first")
+        kept = numbers(self.list())
+        self.assertEqual(kept, list(range(99, 99 - len(kept), -1)))
+        self.assertGreater(len(kept), 3)
+        self.assertEqual(self.list(status=a2a.INPUT_REQUIRED)["totalSize"], len(kept))
+
+    def test_the_task_that_grows_does_not_make_room_for_itself(self):
+        self.store = a2a.MemoryStore(limit_bytes=20_000)
+        self.fill(3, state=a2a.INPUT_REQUIRED)
+        answer = {"message": message("x" * 15_000)}
+        self.assertTrue(self.do(self.store.apply(ANNA, task_id(0), answer)))
+        self.assertEqual(numbers(self.list()), [0])
+        with self.assertRaises(a2a.RateLimitedError):
+            self.do(self.store.apply(ANNA, task_id(0), answer))
+        self.assertEqual(numbers(self.list()), [0])
+
+    def test_keys_count_as_well(self):
+        """A message's metadata may have keys of megabytes."""
+        self.store = a2a.MemoryStore(limit_bytes=50_000)
+        wide = made(1, metadata={"k" * 60_000: 1})
+        with self.assertRaises(a2a.RateLimitedError):
+            self.do(self.store.create(ANNA, wide))
+
+    def test_a_page_is_bounded_in_bytes(self):
+        large = "x" * (a2a.PAGE_BYTES // 3)
+        for number in range(7):
+            self.do(self.store.create(ANNA, made(number, a2a.COMPLETED, text=large)))
+        seen, token = [], ""
+        while True:
+            page = self.list(pageToken=token)
+            self.assertEqual((page["totalSize"], page["pageSize"]), (7, 50))
+            self.assertLessEqual(len(page["tasks"]), 2)
+            seen += numbers(page)
+            token = page["nextPageToken"]
+            if not token:
+                break
+        self.assertEqual(seen, [6, 5, 4, 3, 2, 1, 0])
+        huge = made(8, a2a.COMPLETED, text=large * 4)
+        self.do(self.store.create(ANNA, huge))
+        self.assertEqual(numbers(self.list(pageSize=2)), [8], "one always goes")
 
     def test_ended_tasks_make_room_across_owners(self):
         self.store = a2a.MemoryStore(keep_tasks=0, limit_bytes=20_000)

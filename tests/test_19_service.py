@@ -988,14 +988,47 @@ class Failing(ServiceTest):
         """CLI-14: stored tasks are bounded in bytes."""
 
         async def agent(turn):
-            turn.ask("more")
+            turn.need_auth("a signature")
 
-        self.serve(agent, a2a.MemoryStore(limit_bytes=10_000))
+        self.serve(agent, a2a.MemoryStore(limit_bytes=20_000))
         results = [await self.send() for _ in range(30)]
         states = [result["task"]["status"]["state"] for result in results]
-        self.assertEqual(states[0], a2a.INPUT_REQUIRED)
+        self.assertEqual(states[0], a2a.AUTH_REQUIRED)
         self.assertEqual(states[-1], a2a.FAILED)
         self.assertIn("no room", a2a.text_of(results[-1]["task"]["status"]))
+
+    async def test_conversations_that_nobody_goes_on_with_make_room(self):
+        """CLI-14: an agent that asks cannot be locked by questions that stay open."""
+
+        async def agent(turn):
+            turn.ask("more") if turn.text != "enough" else turn.status("fine")
+
+        self.serve(agent, a2a.MemoryStore(limit_bytes=20_000))
+        results = [await self.send() for _ in range(30)]
+        states = {result["task"]["status"]["state"] for result in results}
+        self.assertEqual(states, {a2a.INPUT_REQUIRED})
+        first, last = results[0]["task"]["id"], results[-1]["task"]["id"]
+        watched = await self.subscribe(last)
+        await self.refused(a2a.TaskNotFoundError, self.send("enough", taskId=first))
+        done = await self.send("enough", taskId=last)
+        self.assertEqual(done["task"]["status"]["state"], a2a.COMPLETED)
+        self.assertEqual(words(await read(watched))[-1], "COMPLETED")
+
+    async def test_a_conversation_that_had_to_make_room_while_it_was_watched(self):
+        """Its streams stay silent, but who answers is told."""
+
+        async def agent(turn):
+            turn.ask("more")
+
+        self.serve(agent, a2a.MemoryStore(limit_bytes=20_000))
+        first = (await self.send())["task"]["id"]
+        watched = await self.subscribe(first)
+        for _ in range(30):
+            await self.send()
+        await self.refused(a2a.TaskNotFoundError, self.send("an answer", taskId=first))
+        self.assertEqual((await self.send())["task"]["status"]["state"], a2a.INPUT_REQUIRED)
+        watched.close()
+        await self.refused(a2a.TaskNotFoundError, self.get(first))
 
 
 class Owners(ServiceTest):
