@@ -119,7 +119,7 @@ else:
             own, names = vars(cls), list(cls.__annotations__)
             defaults = [own[name] for name in names if name in own]
             made = vars(namedtuple(cls.__name__, names, defaults=defaults))
-            for name in ("__new__", "_fields", "_make", "_replace", *names):
+            for name in ("__new__", "_asdict", "_fields", "_make", "_replace", *names):
                 setattr(cls, name, made[name])
 
     class Late:
