@@ -10562,15 +10562,16 @@ class Pace:
 class Places:
     """Who may work now: one turn of a context at a time, and so many of all; the rest wait.
 
-    limit   turns at once; 0 is no limit. A free place goes to the owners in turn
-    queue   turns of one owner that may wait; 0 is no limit
+    limit   turns at once; 0 is no limit. A free place goes to the callers in turn
+    queue   turns of one caller that may wait; 0 is no limit
+    Contexts are apart by owner; who waits is counted by caller, whatever tenants it names.
     """
 
     def __init__(self, limit: int, queue: int) -> None:
         self.limit, self.queue = limit, queue
         self.running = 0
         self._lines: dict[tuple[Owner, str], deque[Job] | None] = {}  # busy contexts
-        self._ready: dict[Owner, deque[Job]] = {}  # could start, were there a place
+        self._ready: dict[Owner, deque[Job]] = {}  # by caller: could start, were there a place
         self._waiting: dict[Owner, int] = {}
 
     def enter(self, job: Job) -> bool:
@@ -10583,18 +10584,17 @@ class Places:
             self._lines[job.key] = None
             self.running += 1
             return True
-        owner = job.key[0]
-        waiting = self._waiting.get(owner, 0)
+        waiting = self._waiting.get(job.caller, 0)
         if self.queue and waiting >= self.queue:
             text = f"{waiting} messages are waiting already"
             raise RateLimitedError(text, retry_after_s=QUEUE_RETRY_S)
-        self._waiting[owner] = waiting + 1
+        self._waiting[job.caller] = waiting + 1
         if busy:
             line = self._lines[job.key] = self._lines[job.key] or deque()
             line.append(job)
         else:
             self._lines[job.key] = None
-            self._ready.setdefault(owner, deque()).append(job)
+            self._ready.setdefault(job.caller, deque()).append(job)
         return False
 
     def leave(self, job: Job) -> None:
@@ -10608,9 +10608,9 @@ class Places:
         line = self._lines[job.key]
         if line and job in line:
             line.remove(job)
-            self._count_out(job.key[0])
+            self._count_out(job.caller)
         else:
-            self._take(job.key[0], job)
+            self._take(job)
             self._advance(job.key)
             self._fill()
 
@@ -10619,28 +10619,28 @@ class Places:
         line = self._lines.pop(key)
         if line:
             self._lines[key] = line
-            self._ready.setdefault(key[0], deque()).append(line.popleft())
+            job = line.popleft()
+            self._ready.setdefault(job.caller, deque()).append(job)
 
     def _fill(self) -> None:
         while self._ready and (not self.limit or self.running < self.limit):
-            owner = next(iter(self._ready))
-            job = self._ready[owner][0]
-            self._take(owner, job)
+            job = next(iter(self._ready.values()))[0]
+            self._take(job)
             self.running += 1
             job.start_later()
 
-    def _take(self, owner: Owner, job: Job) -> None:
-        """Take a ready turn out; its owner goes to the end of the round."""
-        ready = self._ready.pop(owner)
+    def _take(self, job: Job) -> None:
+        """Take a ready turn out; its caller goes to the end of the round."""
+        ready = self._ready.pop(job.caller)
         ready.remove(job)
         if ready:
-            self._ready[owner] = ready
-        self._count_out(owner)
+            self._ready[job.caller] = ready
+        self._count_out(job.caller)
 
-    def _count_out(self, owner: Owner) -> None:
-        self._waiting[owner] -= 1
-        if not self._waiting[owner]:
-            del self._waiting[owner]
+    def _count_out(self, caller: Owner) -> None:
+        self._waiting[caller] -= 1
+        if not self._waiting[caller]:
+            del self._waiting[caller]
 
 
 # --- service: an open task, who watches it, what works on it
@@ -10868,13 +10868,14 @@ class Job:
     """
 
     __slots__ = (
-        "_draining", "_over", "_woken", "answer", "key", "live", "outcome", "returned", "started",
-        "turn", "unwanted", "work",
+        "_draining", "_over", "_woken", "answer", "caller", "key", "live", "outcome", "returned",
+        "started", "turn", "unwanted", "work",
     )  # fmt: skip
 
     def __init__(self, live: Live, call: Call, message: Object) -> None:
         self.live = live
         self.key = (live.owner, live.context_id)
+        self.caller: Owner = call.caller.owner
         self.turn = Turn(call.params, message, call.caller, self.wake)
         self.outcome = Outcome()
         self.answer: list[Object] | None = None

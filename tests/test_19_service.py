@@ -1145,6 +1145,31 @@ class Limits(ServiceTest):
         await self.call("CancelTask", {"id": tasks[0]["id"]})
         await self.send_now("now there is room")
 
+    async def test_the_queue_is_the_callers_whatever_tenants_it_names(self):
+        """A tenant is a word of the request: a new one for each message makes no new caller."""
+
+        async def agent(turn):
+            await asyncio.sleep(0 if turn.text == "quick" else 60)
+
+        def ask(tenant, caller, text="hi"):
+            settings = {"returnImmediately": True}
+            params = {"tenant": tenant, "message": message(text), "configuration": settings}
+            return self.call("SendMessage", params, caller)
+
+        self.serve(agent, max_concurrent_tasks=1, queue=2)
+        tasks = [(await ask(f"t{n}", ANNA))["task"] for n in range(3)]
+        await self.refused(a2a.RateLimitedError, ask("t9", ANNA))
+        asked = await self.send_now("quick", BERT)
+        await self.call("CancelTask", {"id": tasks[1]["id"], "tenant": "t1"}, ANNA)
+        await self.call("CancelTask", {"id": tasks[0]["id"], "tenant": "t0"}, ANNA)
+        await self.call("CancelTask", {"id": tasks[2]["id"], "tenant": "t2"}, ANNA)
+        done = await self.call("SendMessage", {"message": message("quick")}, BERT)
+        self.assertEqual(done["task"]["status"]["state"], a2a.COMPLETED)
+        self.assertEqual((await self.get(asked["id"], BERT))["status"]["state"], a2a.COMPLETED)
+        places = self.service.runner.places
+        self.assertEqual((places.running, places._lines, places._ready, places._waiting),
+                         (0, {}, {}, {}))  # fmt: skip
+
     async def test_five_hundred_at_once(self):
         """CLI-14: what is too much is refused, the rest served."""
 
