@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     import ssl
     import struct
     import subprocess
+    import tempfile
     import textwrap
     import threading
     import traceback
@@ -154,6 +155,7 @@ else:
         "ssl",
         "struct",
         "subprocess",
+        "tempfile",
         "textwrap",
         "threading",
         "traceback",
@@ -9376,16 +9378,27 @@ class CommandAgent(Agent):
 
     command  split into words like a shell does, but no shell runs it
     idle_s   a command that prints nothing for so long is ended; 0 is no limit
+    folder   where it finds its inbox and its outbox; None: in the system's folder for such things
+    framed   it reads the prompt that a session would get, not the bare text
     """
 
-    defaults = Defaults(
-        COMMAND_TASKS, COMMAND_TASKS_A_MINUTE, True, ("text/plain",), ("text/plain",), True
-    )
-
-    def __init__(self, command: str, idle_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        command: str,
+        idle_s: float = 0.0,
+        folder: FolderOptions | None = None,
+        framed: bool = False,
+    ) -> None:
+        self.defaults = Defaults(
+            COMMAND_TASKS, COMMAND_TASKS_A_MINUTE, at_once=True, output_modes=OUTPUT_MODES
+        )
         self.argv = split_command(command)
         self.idle_s = idle_s
+        self.folder = folder
+        self.framed = framed
         self.grace_s = STOP_GRACE_S
+        self._threads = Threads(FUNCTION_THREADS)
+        self._chores: set[asyncio.Future[Any]] = set()
         program = shutil.which(self.argv[0]) if self.argv else None
         if program is None:
             raise UsageError(f"There is no command {command!r} here")
@@ -9393,15 +9406,32 @@ class CommandAgent(Agent):
 
     async def run(self, turn: Turn) -> Any:
         """Run the command; what it prints is the answer, how it ends is how the task ends."""
+        options = self.folder or FolderOptions()
+        home = Folder(options.dir).at("tasks") if self.folder else tempfile.gettempdir()
+        turn.folder = os.path.join(home, "turn-" + os.urandom(6).hex())
+        try:
+            text = await self._threads.run(lay_out, turn, self.framed)
+            await self._run(turn, text)
+            if not turn.ended:
+                files = await self._threads.run(read_last_outbox, turn.outbox, options)
+                await self._threads.run(give_files, turn, files)
+        finally:
+            chore = asyncio.ensure_future(
+                self._threads.run(shutil.rmtree, turn.folder, True)  # ignores errors
+            )
+            self._chores.add(chore)
+            chore.add_done_callback(self._chores.discard)
+
+    async def _run(self, turn: Turn, text: str) -> None:
         child = Child(turn, self)
         loop: Any = asyncio.get_running_loop()
         await loop.subprocess_exec(
             lambda: child, *self.argv, env=command_environment(turn), **OWN_GROUP[os.name]
         )
         try:
-            child.feed(turn.text)
+            child.feed(text)
             await asyncio.shield(child.finished)
-            return child.conclude()
+            child.conclude()
         except asyncio.CancelledError:
             await child.end(self.grace_s)
             raise
@@ -9411,6 +9441,11 @@ class CommandAgent(Agent):
     def close(self) -> None:
         """The server stops: commands get less time to end."""
         self.grace_s = STOP_GRACE_S / 5
+
+    async def leave(self) -> None:
+        """Take away the files of the last commands."""
+        if self._chores:
+            await asyncio.wait(self._chores, timeout=STOP_GRACE_S / 4)
 
 
 # A process group of its own, so that what the command starts can be ended with it.
@@ -9447,6 +9482,8 @@ def command_environment(turn: Turn) -> dict[str, str]:
     ours["A2A_TASK_ID"] = turn.message["taskId"]
     ours["A2A_CONTEXT_ID"] = turn.message["contextId"]
     ours["A2A_CALLER"] = turn.caller.display
+    ours["A2A_INBOX"] = turn.inbox
+    ours["A2A_OUTBOX"] = turn.outbox
     return {name: value.replace("\0", "") for name, value in ours.items()}
 
 
@@ -9600,12 +9637,19 @@ class Child:
                 os.killpg(pid, signal.SIGKILL if force else signal.SIGTERM)
 
 
-def load_agent(source: Any, *, idle_s: float = 0.0, folder: FolderOptions | None = None) -> Agent:
+def load_agent(
+    source: Any,
+    *,
+    idle_s: float = 0.0,
+    folder: FolderOptions | None = None,
+    framed: bool = False,
+) -> Agent:
     """Make the agent that somebody named.
 
     source  an Agent, a function, "files", "echo", "FILE.py:FUNCTION" or "exec:COMMAND"
     idle_s  of a command: how long it may print nothing; 0 is no limit
     folder  through which tasks are answered, or a command gets its files
+    framed  a command reads the prompt of the files agent
     Raises  UsageError: there is no such thing
     """
     if isinstance(source, Agent):
@@ -9617,7 +9661,7 @@ def load_agent(source: Any, *, idle_s: float = 0.0, folder: FolderOptions | None
     if source == "files":
         return FilesAgent(folder or FolderOptions())
     if str(source).startswith("exec:"):
-        return CommandAgent(source[5:], idle_s)
+        return CommandAgent(source[5:], idle_s, folder, framed)
     path, _, name = str(source).rpartition(":")
     if path.endswith(".py"):
         return FunctionAgent(_load_function(path, name))
@@ -9877,8 +9921,11 @@ class Piece(NamedTuple):
     text: str = ""
 
 
-def unpack(turn: Turn) -> list[Piece]:
-    """Give the parts of a message for a prompt; what is too long or no text goes to the inbox."""
+def unpack(turn: Turn, framed: bool = True) -> list[Piece]:
+    """Give the parts of a message for a prompt; what does not belong into it goes to the inbox.
+
+    framed   False: texts alone are read at once, and all of them
+    """
     pieces, room = [], PROMPT_BYTES
     for number, part in enumerate(turn.message["parts"], 1):
         kind, ending, data = _content(part)
@@ -9886,11 +9933,11 @@ def unpack(turn: Turn) -> list[Piece]:
         media_type = part.get("mediaType", "")
         if re.fullmatch(r"[\w.+-]{1,60}/[\w.+-]{1,60}", media_type, re.ASCII):
             title += f", {media_type}"
-        room -= len(data)
-        if kind != "file" and len(data) <= PROMPT_PART_BYTES and room >= 0:
+        short = len(data) <= min(PROMPT_PART_BYTES, room)
+        if (kind != "file" and short) if framed else kind == "text":
+            room -= len(data)
             pieces.append(Piece(title, _clean(data.decode("utf-8", "replace"))))
             continue
-        room += len(data)
         given = part.get("filename", "")
         name = f"part-{number}" + ("-" + safe_name(given) if given else ending)
         path = os.path.join(turn.inbox, name)
@@ -9971,6 +10018,35 @@ OUTBOX_TYPES = {
 OUTPUT_MODES = tuple(
     dict.fromkeys(["text/plain", JSON_TYPE, "application/octet-stream", *OUTBOX_TYPES.values()])
 )
+
+
+HOW_BY_PRINTING = f"""\
+Print the answer, and nothing else. Files that belong to it go into the outbox: each becomes
+an artifact. If you have to know more first, print {INPUT_MARK} and then your question:
+the caller's answer comes with the next turn."""
+
+
+def lay_out(turn: Turn, framed: bool) -> str:
+    """Make the folder of a command's turn; give what the command reads."""
+    if os.path.basename(os.path.dirname(turn.folder)) == "tasks":
+        Folder(os.path.join(turn.folder, "..", "..")).make()
+    os.mkdir(turn.folder, 0o700)
+    os.makedirs(turn.inbox, 0o700)
+    os.mkdir(turn.outbox, 0o700)
+    pieces = unpack(turn, framed)
+    return write_prompt(turn, pieces, HOW_BY_PRINTING) if framed else turn.text
+
+
+def read_last_outbox(path: str, options: FolderOptions) -> list[tuple[str, bytes]]:
+    """Give the files of an outbox that nobody should be writing to any more.
+
+    Raises  TaskFailed
+    """
+    for _ in range(OUTBOX_TRIES):
+        with contextlib.suppress(Unsettled):
+            return read_outbox(path, options)
+        time.sleep(BELL_S)
+    raise TaskFailed("The outbox kept changing while it was read")
 
 
 class Unsettled(Exception):
@@ -12165,13 +12241,20 @@ Server
   transports  LIST  =JSONRPC,HTTP+JSON,GRPC  what to offer, preferred first
   grpc-port  N  -  a second port, the one in the card for gRPC; 0 picks a free one
   allow-host  HOST  *  another Host header to answer to
-  max-concurrent-tasks  N  -  turns at work at once; 0 for no limit (default: 4 for commands)
-  tasks-per-minute  N  -  new turns a minute for each caller (default: 30 for commands)
+  max-concurrent-tasks  N  -  turns at work at once; 0 for none (default: 4 for files, commands)
+  tasks-per-minute  N  -  new turns a minute of a caller (default: 30 for files, commands)
   max-queue  N  =100  turns of a caller that may wait for a place
   max-connections  N  =1000  connections open at once; 0 for no limit
   keep-tasks  N  =1000  finished tasks kept for each caller; 0 for no limit
   max-request-mib  MIB  =16  the largest request
   idle-limit  DURATION  -  end a command that prints nothing for so long
+  framed  -  -  give a command the prompt of the files agent instead of the bare text
+  task-mode  inline|subagent|fork  =inline  work on a task in the conversation, a new one or a copy
+  unattended-after  DURATION  =600s  a turn that nobody takes up fails after so long; 0 for never
+  answer-timeout  DURATION  -  a turn that was taken up fails after so long
+  outbox-max-files  N  =15  files that may come with an answer; 0 for no limit
+  outbox-max-file-mib  MIB  =32  the largest of them
+  outbox-max-total-mib  MIB  =90  all of them
   lenient-version  -  -  take a request without A2A-Version for 1.0
   detach  -  typed  run as a process of its own, and end here once it is ready
 Folder
@@ -13575,8 +13658,17 @@ def run_serve(run: Invocation) -> None:
     if get["detach"]:
         run_detached(run, folder)
         return
-    options = FolderOptions(folder.path)
-    agent = load_agent(get["agent"], idle_s=get["idle-limit"] or 0, folder=options)
+    options = FolderOptions(
+        folder.path,
+        get["task-mode"],
+        get["unattended-after"],
+        get["answer-timeout"] or 0,
+        get["outbox-max-files"],
+        get["outbox-max-file-mib"],
+        get["outbox-max-total-mib"],
+    )
+    idle_s = get["idle-limit"] or 0
+    agent = load_agent(get["agent"], idle_s=idle_s, folder=options, framed=get["framed"])
     mine = isinstance(agent, FilesAgent) or run.line.given("dir")
     serve_from(run, agent, folder if mine else None)
 

@@ -5,6 +5,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 import unittest
@@ -263,6 +264,96 @@ class Restarting(Answering):
         self.assertEqual({"answer": {"text": "Done"}}, artifacts(answered))
         texts = [message["parts"][0]["text"] for message in answered["history"]]
         self.assertEqual(["Paint it", "Which colour?", "Blue"], texts)
+
+
+class Commands(unittest.TestCase):
+    """exec: agents, with an inbox and an outbox."""
+
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.place = pathlib.Path(place.name)
+
+    def client(self, script, folder=True, **options):
+        """Serve a command that is a Python script; give a client."""
+        path = self.place / "command.py"
+        path.write_text("import os, sys, time\nE = os.environ\n" + textwrap.dedent(script))
+        files = a2a.FolderOptions(str(self.place / ".a2a")) if folder else None
+        command = f'exec:"{sys.executable}" "{path}"'
+        agent = a2a.load_agent(command, folder=files, **options)
+        server = a2a.Server(agent, port=0).start()
+        self.addCleanup(server.stop)
+        client = a2a.Client(server.url)
+        self.addCleanup(client.close)
+        return client
+
+    def test_inbox_and_outbox(self):
+        for folder in (True, False):
+            client = self.client(
+                """
+                files = sorted(os.listdir(E["A2A_INBOX"]))
+                for name in files:
+                    with open(os.path.join(E["A2A_INBOX"], name), "rb") as file:
+                        data = file.read()
+                    with open(os.path.join(E["A2A_OUTBOX"], name + ".txt"), "wb") as file:
+                        file.write(data)
+                print(sys.stdin.read(), files, E["A2A_TASK_ID"] in ("", None))
+                """,
+                folder,
+            )
+            with self.subTest(folder=folder):
+                parts = ["a" * 100_000, {"raw": "Ynl0ZXM=", "filename": "../b?"}, "text"]
+                task = client.send(parts)["task"]
+                found = artifacts(task)
+                said = "a" * 100_000 + "\ntext ['part-2-b_'] False"
+                self.assertEqual({"answer": {"text": said}}, {"answer": found.pop("answer")})
+                self.assertEqual(
+                    {
+                        "part-2-b_": {
+                            "text": "bytes",
+                            "filename": "part-2-b_.txt",
+                            "mediaType": "text/plain",
+                        }
+                    },
+                    found,
+                )
+        self.assertEqual([], os.listdir(self.place / ".a2a" / "tasks"))
+
+    def test_a_framed_command_reads_the_prompt(self):
+        client = self.client("print(sys.stdin.read())", framed=True)
+        text = a2a.text_of(client.send(["do this", {"raw": "eA=="}])["task"])
+        self.assertRegex(text, r"(?s)^# A2A task: turn 1\n.*begins ---\n.*do this\n.*Print the")
+        self.assertRegex(text, r"1 bytes, in .*/inbox/1/part-2\.bin ---")
+
+    def test_a_link_in_the_outbox_fails_the_task(self):
+        client = self.client("os.symlink(__file__, os.path.join(E['A2A_OUTBOX'], 'x'))")
+        task = client.send("go")["task"]
+        self.assertEqual(FAILED, task["status"]["state"])
+        self.assertIn("x in the outbox is a link", said(task))
+        self.assertEqual([], [a["name"] for a in task.get("artifacts", ())])
+
+    def test_a_question_leaves_the_outbox(self):
+        client = self.client(
+            """
+            if sys.stdin.read() == "begin":
+                open(os.path.join(E["A2A_OUTBOX"], "early.txt"), "w").close()
+                print("[INPUT_REQUIRED] and then?")
+            else:
+                print(os.listdir(E["A2A_OUTBOX"]), os.path.basename(E["A2A_INBOX"]))
+            """
+        )
+        task = client.send("begin")["task"]
+        self.assertEqual((ASKED, "and then?"), (task["status"]["state"], said(task)))
+        task = client.send("go on", task_id=task["id"])["task"]
+        self.assertEqual({"answer": {"text": "[] 2"}}, artifacts(task))
+
+    def test_a_cancelled_command_leaves_no_files(self):
+        client = self.client("time.sleep(60)")
+        task = client.send("x", wait=False)["task"]
+        place = self.place / ".a2a" / "tasks"
+        until(lambda: place.exists() and os.listdir(place), "the turn's folder")
+        client.cancel(task["id"])
+        until(lambda: not os.listdir(place), "the end of the folder")
 
 
 if __name__ == "__main__":

@@ -1366,13 +1366,12 @@ class Commands(ServiceTest):
         self.assertEqual(done["status"]["state"], a2a.CANCELED)
         self.assertEqual(self.service.runner.places.running, 0)
 
-    async def test_only_text(self):
-        self.serve(self.command("print(1)"))
-        for part in ({"data": 1}, {"raw": "AAAA"}, {"url": "https://h.example/"}):
-            params = {"message": {**message(), "parts": [part]}}
-            await self.refused(a2a.ContentTypeNotSupportedError, self.call("SendMessage", params))
-        part = {"text": "x", "mediaType": "text/markdown"}
-        await self.call("SendMessage", {"message": {**message(), "parts": [part]}})
+    async def test_what_is_no_text_lies_in_the_inbox(self):
+        script = "import os; p = os.environ['A2A_INBOX']; print(*sorted(os.listdir(p)))"
+        self.serve(self.command(script))
+        parts = [{"data": 1}, {"raw": "AAAA"}, {"url": "https://h.example/"}, {"text": "x"}]
+        result = await self.call("SendMessage", {"message": {**message(), "parts": parts}})
+        self.assertEqual(a2a.text_of(result["task"]), "part-1.json part-2.bin part-3.url")
 
     async def test_stopping_ends_it_soon(self):
         self.serve(self.command("import time; print(1, flush=True); time.sleep(60)"))
