@@ -119,9 +119,9 @@ else:
         def __init_subclass__(cls):
             own, names = vars(cls), list(cls.__annotations__)
             defaults = [own[name] for name in names if name in own]
-            made = vars(namedtuple(cls.__name__, names, defaults=defaults))
+            made = namedtuple(cls.__name__, names, defaults=defaults)
             for name in ("__new__", "_asdict", "_fields", "_make", "_replace", *names):
-                setattr(cls, name, made[name])
+                setattr(cls, name, vars(made)[name])
 
     class Late:
         """A module that is imported when a name of it is first used: start-up stays short."""

@@ -383,6 +383,16 @@ class ImportTest(ShapeCase):
             "", done.stdout.strip(), "import these late: add them to the Late block of a2a.py"
         )
 
+    def test_the_garbage_collector_may_run_at_any_moment_of_the_start(self):
+        program = (
+            f"import gc, sys; gc.set_threshold(1, 1, 1); sys.path.insert(0, {str(ROOT)!r})\n"
+            "sys.dont_write_bytecode = True\n"
+            "import a2a; print(a2a.Client.__name__)"
+        )
+        command = [sys.executable, "-I", "-S", "-c", program]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        self.assertEqual(("Client\n", ""), (done.stdout, done.stderr))
+
     def test_only_the_standard_library_is_imported(self):
         roots = {origin.split(".")[0] for origin in imported_names().values()} - {"__future__"}
         roots |= set(re.findall(r"import_module\(\"(\w+)", SOURCE))
