@@ -10944,14 +10944,13 @@ class Job:
     """
 
     __slots__ = (
-        "_draining", "_over", "_woken", "answer", "caller", "key", "live", "outcome", "returned",
-        "started", "turn", "unwanted", "work",
+        "_draining", "_over", "_woken", "answer", "key", "live", "outcome", "returned", "started",
+        "turn", "unwanted", "work",
     )  # fmt: skip
 
     def __init__(self, live: Live, call: Call, message: Object) -> None:
         self.live = live
         self.key = (live.owner, live.context_id)
-        self.caller: Owner = call.caller.owner
         self.turn = Turn(call.params, message, call.caller, self.wake)
         self.outcome = Outcome()
         self.answer: list[Object] | None = None
@@ -10960,6 +10959,12 @@ class Job:
         self._draining = self._over = False
         self._woken = True  # nobody needs to be woken before the turn has started
         live.jobs.append(self)
+
+    @property
+    def caller(self) -> Owner:
+        """Who waits for it."""
+        caller: Owner = self.turn.caller.owner
+        return caller
 
     def start(self) -> None:
         """Let the agent work; one that never waits has done it when this returns."""

@@ -385,7 +385,7 @@ class ImportTest(ShapeCase):
 
     def test_the_garbage_collector_may_run_at_any_moment_of_the_start(self):
         program = (
-            f"import gc, sys; gc.set_threshold(1, 1, 1); sys.path.insert(0, {str(ROOT)!r})\n"
+            f"import gc, sys; gc.set_threshold(50, 1, 1); sys.path.insert(0, {str(ROOT)!r})\n"
             "sys.dont_write_bytecode = True\n"
             "import a2a; print(a2a.Client.__name__)"
         )
