@@ -59,6 +59,7 @@ Part two: the world
 from __future__ import annotations
 
 import functools
+import gc
 import json
 import os
 import re
@@ -66,6 +67,9 @@ import sys
 import time
 from collections import deque, namedtuple
 from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes, urljoin, urlsplit
+
+if __name__ == "__main__":
+    gc.disable()  # until all is defined: nothing of that becomes garbage
 
 TYPE_CHECKING = False  # type checkers take it for True
 if TYPE_CHECKING:
@@ -14547,4 +14551,6 @@ def _terminate(number: int, frame: object) -> None:
 
 
 if __name__ == "__main__":
+    gc.freeze()  # what is defined now stays: no collection, the one at exit either, looks at it
+    gc.enable()
     sys.exit(main())
