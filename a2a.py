@@ -66,7 +66,6 @@ import re
 import sys
 import time
 from collections import deque, namedtuple
-from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes, urljoin, urlsplit
 
 if __name__ == "__main__":
     gc.disable()  # until all is defined: nothing of that becomes garbage
@@ -98,6 +97,7 @@ if TYPE_CHECKING:
     import textwrap
     import threading
     import traceback
+    import urllib.parse
     import warnings
     from collections.abc import (
         AsyncIterator,
@@ -134,7 +134,7 @@ else:
             self._name = name
 
         def __getattr__(self, name):
-            module = globals()[self._name] = __import__(self._name)
+            module = globals()[self._name.partition(".")[0]] = __import__(self._name)
             return getattr(module, name)
 
     for _name in (
@@ -163,9 +163,10 @@ else:
         "textwrap",
         "threading",
         "traceback",
+        "urllib.parse",
         "warnings",
     ):
-        globals()[_name] = Late(_name)
+        globals()[_name.partition(".")[0]] = Late(_name)
 
 __all__ = [
     "A2AError",
@@ -1434,7 +1435,7 @@ def read_query(name: str, query: str) -> Object:
     fields.update({snake_case(field.name): field for field in MESSAGES[name]})
     out: Object = {}
     try:
-        pairs = parse_qsl(query, errors="strict")
+        pairs = urllib.parse.parse_qsl(query, errors="strict")
     except ValueError:
         raise invalid_params([("", "the query is not percent-encoded UTF-8")]) from None
     for key, text in pairs:
@@ -4086,7 +4087,7 @@ def write_grpc_timeout(timeout_s: float) -> str:
 
 def read_grpc_text(value: str) -> str:
     """Decode a grpc-message: percent escapes of UTF-8, and whatever else a peer sent, as it is."""
-    return unquote(value, errors="replace")
+    return urllib.parse.unquote(value, errors="replace")
 
 
 _UNESCAPED = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
@@ -4094,7 +4095,9 @@ _UNESCAPED = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
 
 def write_grpc_text(text: str) -> str:
     """Encode a grpc-message: all but printable ASCII, and "%", as percent escapes of UTF-8."""
-    return quote(text[:GRPC_MESSAGE_CHARS].strip(" "), safe=_UNESCAPED, errors="replace")
+    return urllib.parse.quote(
+        text[:GRPC_MESSAGE_CHARS].strip(" "), safe=_UNESCAPED, errors="replace"
+    )
 
 
 _DETAILS = {ERROR_INFO: "ErrorInfo", BAD_REQUEST: "BadRequest"}  # those that we know
@@ -4297,7 +4300,7 @@ def read_service_parameters(
     """
     version = headers.get("a2a-version", "").strip()
     if not version and query:
-        for name, value in parse_qsl(query):
+        for name, value in urllib.parse.parse_qsl(query):
             if name.lower() == "a2a-version":
                 version = value.strip()
     named = headers.get("a2a-extensions")
@@ -4729,7 +4732,9 @@ def find_route(method: str, path: str) -> tuple[Operation, Object]:
 
 def _unquote_values(values: dict[str, str]) -> Object:
     try:
-        return {name: unquote(value, errors="strict") for name, value in values.items()}
+        return {
+            name: urllib.parse.unquote(value, errors="strict") for name, value in values.items()
+        }
     except UnicodeDecodeError:
         raise invalid_params([("", "the path is not percent-encoded UTF-8")]) from None
 
@@ -4795,10 +4800,10 @@ class RestBinding(Binding):
         rest: Object = dict(params)
         tenant = rest.get("tenant")
         values = {
-            name: quote(str(rest.pop(name, "")), safe="")
+            name: urllib.parse.quote(str(rest.pop(name, "")), safe="")
             for name in re.findall(_PARAMETER, operation.path)
         }
-        path = base.rstrip("/") + (f"/{quote(tenant, safe='')}" if tenant else "")
+        path = base.rstrip("/") + (f"/{urllib.parse.quote(tenant, safe='')}" if tenant else "")
         path += operation.path.format_map(values)
         headers = _request_headers(operation, A2A_TYPE, version, extensions)
         if method == "POST":
@@ -4810,12 +4815,11 @@ class RestBinding(Binding):
         return method, path + (f"?{query}" if query else ""), headers, body
 
     def _write_query(self, params: Object) -> str:
-        pairs = []
-        for name, value in params.items():
-            for item in value if isinstance(value, list) else [value]:
-                text = str(item).lower() if isinstance(item, bool) else str(item)
-                pairs.append(f"{name}={quote(text, safe='')}")
-        return "&".join(pairs)
+        texts = {
+            name: str(value).lower() if isinstance(value, bool) else value
+            for name, value in params.items()
+        }
+        return urllib.parse.urlencode(texts, doseq=True, quote_via=urllib.parse.quote)
 
     def reply(
         self, operation: Operation, status: int, headers: Mapping[str, str], body: bytes,
@@ -5195,45 +5199,57 @@ class Url(NamedTuple):
         return self.origin + self.path + ("?" + self.query if self.query else "")
 
 
-_URL_SAFE = "%/:=&?~+!$,;'@()*[]"  # RFC 3986: what may stand in a path or query as it is
+# RFC 3986: what may stand in a path or query as it is.
+_URL_SIGNS = "-._~%/:=&?+!$,;'@()*[]"
+_URL_CHARS = frozenset(_BASE64.decode() + _URL_SIGNS)
 
 
 def read_url(text: str) -> Url:
     """Read an absolute http or https URL; the fragment is dropped.
 
     Raises  UsageError: another scheme, blanks, a user name, a zone id, no host, a bad port
+    Source  RFC 3986 section 3
     """
-    if "@" in re.split(r"[/?#]", text.partition("://")[2], maxsplit=1)[0]:
+    scheme, _, rest = text.partition("://")
+    rest, _, query = rest.partition("#")[0].partition("?")
+    authority, slash, path = rest.partition("/")
+    if "@" in authority:
         raise UsageError("A URL may not hold a user name or password: give them as credentials")
-    if re.search(r"[\x00-\x20\x7f\\]", text):
+    if any(char <= " " or char in "\x7f\\" for char in text):
         raise UsageError(f"{text!r} is no URL: it holds blanks, control characters or backslashes")
-    try:
-        parts = urlsplit(text)
-        port = parts.port
-    except ValueError as error:
-        raise UsageError(f"{text} is no URL: {error}") from None
-    if parts.scheme not in PORTS:
+    default = PORTS.get(scheme.lower())
+    if default is None:
         raise UsageError(f"{text} is no http or https URL")
-    if "[" in parts.netloc and ":" not in (parts.hostname or ""):
-        raise UsageError(f"{text} is no URL: brackets are for IPv6 addresses")
-    return Url(
-        parts.scheme,
-        _read_host(parts.hostname or "", text),
-        PORTS[parts.scheme] if port is None else port,
-        quote(parts.path, safe=_URL_SAFE),
-        quote(parts.query, safe=_URL_SAFE),
-    )
+    found = re.fullmatch(r"(?:\[([^\[\]]*:[^\[\]]*)\]|([^\[\]:]*))(?::([0-9]{0,5}))?", authority)
+    if not found or int(found[3] or 0) > 65535:
+        raise UsageError(f"{text} is no URL: its host or port is malformed")
+    port = int(found[3]) if found[3] else default
+    host = _read_host(found[1] or found[2].lower(), text)
+    return Url(scheme.lower(), host, port, _encode(slash + path), _encode(query))
+
+
+def _encode(text: str) -> str:
+    """Percent-encode what may not stand in a path or query."""
+    return text if _URL_CHARS.issuperset(text) else urllib.parse.quote(text, safe=_URL_SIGNS)
+
+
+def packed_address(text: str) -> bytes:
+    """Give the bytes of an IP address, 4 for IPv4 however it is wrapped, or b"" for a name."""
+    family = socket.AF_INET6 if ":" in text else socket.AF_INET
+    try:
+        packed = socket.inet_pton(family, text)
+    except (OSError, ValueError):
+        return b""
+    return packed[12:] if packed[:12] == bytes(10) + b"\xff\xff" else packed
 
 
 def _read_host(host: str, text: str) -> str:
     if "%" in host:
         raise UsageError(f"{text}: a zone id in an address means nothing to another machine")
     if ":" in host:
-        try:
-            socket.inet_pton(socket.AF_INET6, host)
-        except OSError:
-            raise UsageError(f"{text}: {host} is no IPv6 address") from None
-        return host
+        if not packed_address(host):
+            raise UsageError(f"{text}: {host} is no IPv6 address")
+        return host.lower()
     try:
         host = host.encode("idna").decode() if not host.isascii() else host
     except UnicodeError:
@@ -5245,13 +5261,10 @@ def _read_host(host: str, text: str) -> str:
 
 def is_loopback(host: str) -> bool:
     """Say whether a host of a Url is this machine for certain: by name or address, unresolved."""
-    if ":" in host:
-        packed = socket.inet_pton(socket.AF_INET6, host)
-        mapped = packed[:13] == bytes(10) + b"\xff\xff\x7f"  # ::ffff:127.0.0.0/104
-        return mapped or packed == bytes(15) + b"\x01"
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    return re.fullmatch(r"127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}", host) is not None
+    packed = packed_address(host)
+    if len(packed) == 4:
+        return packed[0] == 127
+    return packed == bytes(15) + b"\x01" or host == "localhost" or host.endswith(".localhost")
 
 
 class Proxy(NamedTuple):
@@ -5272,7 +5285,9 @@ def read_proxy(text: str) -> Proxy:
     if scheme.lower() not in PORTS:
         raise UsageError(f"A {scheme} proxy is not supported, only http and https ones")
     user_info, mark, rest = rest.rpartition("@")
-    authorization = "Basic " + encode_base64(unquote(user_info).encode()) if mark else ""
+    authorization = (
+        "Basic " + encode_base64(urllib.parse.unquote(user_info).encode()) if mark else ""
+    )
     return Proxy(read_url(f"{scheme.lower()}://{rest}"), authorization)
 
 
@@ -7185,16 +7200,6 @@ def _cannot_listen(host: str, port: int, error: OSError) -> UsageError:
     return UsageError(f"Cannot listen on {where}: {os.strerror(error.errno or 0)}")
 
 
-def packed_address(text: str) -> bytes:
-    """Give the bytes of an IP address, 4 for IPv4 however it is wrapped, or b"" for a name."""
-    family = socket.AF_INET6 if ":" in text else socket.AF_INET
-    try:
-        packed = socket.inet_pton(family, text)
-    except (OSError, ValueError):
-        return b""
-    return packed[12:] if packed[:12] == bytes(10) + b"\xff\xff" else packed
-
-
 # What a terminal may obey or a reader may be fooled by: C0, DEL and C1 controls, line separators,
 # bidirectional overrides and isolates, lone surrogates. \t and \n are for the caller to decide.
 _CONTROL = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
@@ -7462,7 +7467,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 def _forms(secret: str) -> set[str]:
     escaped = json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]
-    return {secret, quote(secret, safe=""), *escaped}
+    return {secret, urllib.parse.quote(secret, safe=""), *escaped}
 
 
 # ============================================================================
@@ -7569,7 +7574,7 @@ def read_data_uri(url: str) -> tuple[str, bytes]:
     scheme, _, media_type = head.partition(":")
     if not comma or scheme.lower() != "data":
         raise PeerError("Not a data: URI")
-    content = unquote_to_bytes(data)
+    content = urllib.parse.unquote_to_bytes(data)
     kind, mark, last = media_type.rpartition(";")
     if mark and last.strip().lower() == "base64":
         media_type = kind
@@ -7594,14 +7599,19 @@ def read_reference(reference: str) -> Url | str:
         raise UsageError("No agent is named", hint="Give its host, its URL or a card file.")
     scheme, mark, _ = text.partition("://")
     if mark and scheme.lower() == "file":
-        path = unquote(urlsplit(text).path)
-        return path[1:] if re.match(r"/[A-Za-z]:", path) else path
+        return file_url_path(text)
     if mark:
         return read_url(text)
     if _is_path(text):
         return os.path.expanduser(text)
     url = read_url("https://" + text)
     return read_url("http://" + text) if is_loopback(url.host) else url
+
+
+def file_url_path(url: str) -> str:
+    """Give the path that a file: URL names; on Windows it begins with a drive."""
+    path = urllib.parse.unquote(urllib.parse.urlsplit(url).path)
+    return path[1:] if re.match(r"/[A-Za-z]:", path) else path
 
 
 def _is_path(text: str) -> bool:
@@ -7815,7 +7825,7 @@ def _redirect(url: Url, answer: Answer) -> Url | None:
     if answer.status not in (301, 302, 303, 307, 308) or not location:
         return None
     try:
-        target = read_url(urljoin(str(url), location))
+        target = read_url(urllib.parse.urljoin(str(url), location))
     except (UsageError, ValueError):
         return None
     upgrade = (url.scheme, target.scheme, url.host) == ("http", "https", target.host)
@@ -8066,7 +8076,7 @@ class GrpcTransport(HttpTransport):
             operation, params, "", "", options.version, options.extensions
         )
         # An API key that a card wants in the query has no query here: it goes as metadata.
-        keys = {name.lower(): value for name, value in parse_qsl(self._extra.query)}
+        keys = {name.lower(): value for name, value in urllib.parse.parse_qsl(self._extra.query)}
         headers = list({**dict(own), **keys, **self._extra.headers}.items())
         if patience.deadline is not None:
             left_s = max(0.0, patience.deadline - time.monotonic())
@@ -8260,8 +8270,8 @@ class Link:
             self.warn("The card asks for no credentials: none are sent")
         if "cookie" in headers and "cookie" in given:
             given["cookie"] = f"{headers['cookie']}; {given['cookie']}"
-        pairs = [f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query]
-        return Extra({**headers, **given}, "&".join(pairs), signed_in)
+        keys = urllib.parse.urlencode(query, quote_via=urllib.parse.quote) if query else ""
+        return Extra({**headers, **given}, keys, signed_in)
 
 
 def read_origin(text: str) -> str:
@@ -11830,7 +11840,7 @@ class Gate:
         name = re.sub(r":[0-9]*$", "", host).strip("[]").rstrip(".")
         address = packed_address(name)
         known = not host or name in self._names
-        known = known or ((":" not in name or address != b"") and is_loopback(name))
+        known = known or is_loopback(name)
         if known and len(self._names) < REMEMBERED:
             self._names.add(host)  # as it was written, so that the next time it is one look-up
         return known or packed_address(exchange.local) == address != b""
@@ -11868,7 +11878,7 @@ class Edge:
         self._served = tuple(options.transports)
         self._body_limit = options.max_request_bytes or NEVER
         self._lenient = options.lenient_version
-        self._prefix = urlsplit(options.public_url).path.rstrip("/")
+        self._prefix = urllib.parse.urlsplit(options.public_url).path.rstrip("/")
         self._media_types = {JSON_TYPE, A2A_TYPE}  # spellings that were found good
 
     async def handle(self, exchange: Exchange) -> None:
@@ -12936,7 +12946,7 @@ def read_data_url(url: str) -> tuple[str, bytes]:
     head, comma, data = url[5:].partition(",")
     kind, encoded, _ = head.partition(";base64")
     try:
-        content = unquote(data, "latin-1").encode("latin-1")
+        content = urllib.parse.unquote(data, "latin-1").encode("latin-1")
         content = decode_base64(content.decode("ascii")) if encoded else content
     except ValueError:
         comma = ""
@@ -13277,14 +13287,14 @@ def _text_part(text: str, media_type: str) -> Object:
 
 def _file_part(text: str, media_type: str) -> Object:
     if re.match(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+://|data:", text):
-        kind = media_type or guess_media_type(urlsplit(text).path)
-        name = os.path.basename(urlsplit(text).path)
+        path = urllib.parse.urlsplit(text).path
+        kind, name = media_type or guess_media_type(path), os.path.basename(path)
         part = {"url": text}
     elif text == "-":
         kind, name = media_type, ""
         part = {"raw": encode_base64(sys.stdin.buffer.read())}
     else:
-        path = unquote(urlsplit(text).path) if text.startswith("file://") else text
+        path = file_url_path(text) if text.startswith("file://") else text
         kind, name = media_type or guess_media_type(path), os.path.basename(path)
         part = {"raw": encode_base64(file_bytes(path))}
     named = {"filename": name} if name and not text.startswith("data:") else {}

@@ -78,7 +78,8 @@ class UrlTest(unittest.TestCase):
             "", "h.example", "ftp://h", "file:///x", "http://", "http:///x", "http://h:0x50/",
             "http://h:99999/", "http://h:-1/", "http://h x/", "http://h/a b", "http://h/\n",
             "http://h\\evil/", "http://[::1", "http://[zz]/", "http://h\u0000/", "javascript:x",
-            "http://%31/", "http://a..b\u00e9\u3002.c/", "http://h<x>/",
+            "http://%31/", "http://a..b\u00e9\u3002.c/", "http://h<x>/", "http://h[::1]/",
+            "http://[::1]h/", "http://h:\u0661/", "http://::1/", "http://h:80:80/",
         ):  # fmt: skip
             with self.subTest(text=text), self.assertRaises(a2a.UsageError):
                 a2a.read_url(text)
