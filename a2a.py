@@ -207,6 +207,7 @@ INTERIM_RESPONSES = 20  # 1xx before the answer; each resets the client's idle c
 CHUNK_LINE_BYTES = 256  # a chunk's size and extensions; nobody sends more than a few bytes
 BODY_BYTES = 16 * 1024 * 1024  # a request: 11 MiB of file once base64 is taken off
 BODIES_BYTES = 256 * 1024 * 1024  # of all requests under way; past that large ones are refused
+ANSWERS_BYTES = 256 * 1024 * 1024  # that no peer took yet; past that who is longest behind is cut
 BODY_BEFORE_SIGN_IN_BYTES = 1024 * 1024  # what a stranger may make us read
 CLIENT_BODY_BYTES = 128 * 1024 * 1024  # a whole answer or stream
 CLIENT_EVENT_BYTES = 44 * 1024 * 1024  # one event: 32 MiB of file in base64
@@ -6505,7 +6506,12 @@ def _too_long(limit_bytes: float) -> HttpError:
 
 
 class Lane:
-    """How the bytes of a connection are read; this one knows only how to give up."""
+    """How the bytes of a connection are read; this one knows only how to give up.
+
+    queued_bytes  what waits, beside the transport's buffer, until the peer takes more
+    """
+
+    queued_bytes = 0
 
     def __init__(self, wire: ServerWire) -> None:
         self.wire = wire
@@ -6780,6 +6786,11 @@ class Http2Lane(Lane):
         else:
             exchange.lose()
 
+    @property
+    def queued_bytes(self) -> int:  # type: ignore[override]
+        """What waits for the peer's windows."""
+        return self.machine.queued_bytes
+
     def sweep(self, clock: float) -> None:
         """Keep silent streams alive, end those that stand still."""
         given_up = self.machine.stalled(clock)
@@ -6938,6 +6949,7 @@ class ServerWire:
     lane         reads what comes
     deadline     when the lane's patience is over; the lane moves it, the sweep looks at it
     waiters      None, or who waits for a peer that reads too slowly
+    behind_since when the sweep first found something that the peer did not take, and ever since
     """
 
     def __init__(self, listener: Listener) -> None:
@@ -6946,6 +6958,7 @@ class ServerWire:
         self.lane: Lane = Sniffing(self)
         self.waiters: list[asyncio.Future[None]] | None = None
         self.deadline = listener.clock + HEADER_DEADLINE_S
+        self.behind_since = NEVER
         self._written = self._taken = 0
         self._taken_at = listener.clock
 
@@ -6994,6 +7007,12 @@ class ServerWire:
         """Send bytes, now or as soon as the peer takes them."""
         self._written += len(data)
         self.transport.write(data)
+
+    def find_unsent(self, clock: float) -> int:
+        """Give the bytes that wait for the peer, and note since when there are some."""
+        unsent = self.transport.get_write_buffer_size() + self.lane.queued_bytes
+        self.behind_since = min(self.behind_since, clock) if unsent else NEVER
+        return unsent
 
     def sweep(self, clock: float) -> None:
         """See whether the peer has kept to its time."""
@@ -7113,7 +7132,22 @@ class Listener:
         self.date = ("date", http_date(time.time()))
         for wire in list(self._wires):
             wire.sweep(self.clock)
+        self._relieve()
         self._timer = loop.call_later(SWEEP_S, self.sweep)
+
+    def _relieve(self) -> None:
+        """Cut who has been behind for longest while the answers that nobody takes are too much.
+
+        A peer that takes a few bytes now and then is never stalled, and many could fill the memory.
+        """
+        behind = [(wire, wire.find_unsent(self.clock)) for wire in self._wires]
+        excess = sum(unsent for _, unsent in behind) - ANSWERS_BYTES
+        behind.sort(key=lambda one: one[0].behind_since)
+        for wire, unsent in behind:
+            if excess <= 0:
+                break
+            excess -= unsent
+            wire.abort()
 
     def stop(self) -> None:
         """Accept nothing more, close what is idle; what is being answered may end."""

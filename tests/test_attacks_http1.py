@@ -202,6 +202,21 @@ class SlowTest(AttackCase):
             answer += data
         self.assert_serves()
 
+    def test_answers_that_nobody_takes_are_bounded_together(self):
+        """Who is longest behind is cut, so that a reader is not cut for those who do not read."""
+        with Changed(WRITE_STALL_S=60.0, ANSWERS_BYTES=10_000_000):
+            text = "x" * 3_900_000  # answered twice, in the message and in the artifact
+            links = []
+            for _ in range(5):
+                link = self.connect(SO_RCVBUF=4096)
+                link.sendall(rpc(text))
+                links.append(link)
+                time.sleep(3 * SMALL["SWEEP_S"])
+            first, last = read_to_end(links[0]), read_answers(links[-1])
+        self.assertLess(len(first), 2 * len(text))
+        self.assertEqual([200], [status for status, _ in last])
+        self.assert_serves()
+
     def test_an_idle_connection_is_kept_and_then_closed(self):
         with Changed(KEEP_ALIVE_S=0.5):
             link = self.connect()

@@ -385,6 +385,26 @@ class StallTest(Attack):
             self.assertEqual([a2a.NO_ERROR], error_codes(found, "GOAWAY"))
 
 
+class AnswersTest(Attack):
+    """Peers that are not slow enough to be cut for that alone."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(ANSWERS_BYTES=5_000_000, SWEEP_S=0.1)
+
+    def test_answers_that_wait_for_windows_are_bounded_together(self):
+        path = [*GET[:2], (":path", "/3000000"), GET[3]]
+        with Attacker(self.server) as first, Attacker(self.server) as second:
+            first.send(headers(1, path))
+            time.sleep(0.5)
+            second.send(headers(1, path))
+            first.read()  # to its end: it was behind for longer
+            opened = number("WINDOW_UPDATE", 0, 2**20) + number("WINDOW_UPDATE", 1, 2**20)
+            second.send(opened, 4)
+            found = second.read(lambda found: any(f[0] == "DATA" and f[1] & 1 for f in found))
+            self.assertEqual(3_000_000, sum(len(f[3]) for f in found if f[0] == "DATA"))
+
+
 del Attack  # a base, no test of its own
 
 if __name__ == "__main__":
