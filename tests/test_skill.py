@@ -219,6 +219,10 @@ class ExamplesTest(unittest.TestCase):
     def test_calling(self):
         self.run_page("calling.md")
 
+    def test_answering(self):
+        self.addCleanup(support.run_main, "stop", "--dir", os.path.join(self.place, ".a2a"))
+        self.run_page("answering.md")
+
 
 if __name__ == "__main__":
     unittest.main()
