@@ -26,8 +26,8 @@ Stable: the names in `__all__`, the command line, and what goes over the wire. E
 change between versions.
 
 Standards: A2A 1.0 (specification/a2a.proto, docs/specification.md), the a2a-cli specification 0.2,
-HTTP (RFC 9110, 9112), Server-sent events (WHATWG HTML section 9.2), JSON (RFC 8259), ProtoJSON,
-JSON-RPC 2.0.
+HTTP (RFC 9110, 9112), HTTP/2 (RFC 9113, 7541), gRPC over it, protocol buffers, server-sent events
+(WHATWG HTML section 9.2), JSON (RFC 8259), ProtoJSON, JSON-RPC 2.0.
 
 How to read: from the top down. A chapter names only what stands above it. Part one is pure: no
 socket, clock, file, randomness or await; bytes and values come in as arguments and go out as
