@@ -9269,8 +9269,9 @@ class Agent:
     def ended(self, task_id: str, state: str) -> None:
         """A task has got its last state, whoever gave it."""
 
-    def followed(self, task_id: str) -> None:
-        """A message has come for a task that is still at work, after need_auth."""
+    def followed(self, task_id: str) -> bool:
+        """A message has come after need_auth; say whether the turn at work now ends for it."""
+        return False
 
     def kept(self) -> Iterable[tuple[Sequence[str], Object, Object]]:
         """Give what an earlier server left open: caller, parameters and task of each."""
@@ -9464,9 +9465,7 @@ class CommandAgent(Agent):
                 files = await self._threads.run(read_last_outbox, turn.outbox, options)
                 await self._threads.run(give_files, turn, files)
         finally:
-            chore = asyncio.ensure_future(
-                self._threads.run(shutil.rmtree, turn.folder, True)  # ignores errors
-            )
+            chore = asyncio.ensure_future(self._threads.run(remove_tree, turn.folder))
             self._chores.add(chore)
             chore.add_done_callback(self._chores.discard)
 
@@ -9756,7 +9755,11 @@ def _load_function(path: str, name: str) -> Callable[[Turn], Any]:
 # Every file appears whole, by a rename. The folder is the truth: nothing is lost with a process.
 
 FOLDER = ".a2a"
-TASK_MODES = ("inline", "subagent", "fork")  # this conversation, or another one
+TASK_MODES = {
+    "inline": "work on it in this conversation",
+    "subagent": "give it to a subagent that knows nothing else",
+    "fork": "give it to a subagent that knows this conversation",
+}
 REPLIES = ("answer", "question", "auth", "failed", "rejected", "progress")  # each a file NAME.md
 
 
@@ -9785,6 +9788,16 @@ def read_whole(path: str, values: int = JSON_VALUES) -> Object:
     except (OSError, JsonError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def remove_tree(path: str) -> None:
+    """Remove a folder with all that is in it, or what of it can be removed."""
+    if os.name == "nt":  # where files that may not be written cannot be removed either
+        for folder, _, names in os.walk(path):
+            for name in names:
+                with contextlib.suppress(OSError):
+                    os.chmod(os.path.join(folder, name), 0o600)
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def hold_lock(path: str) -> Any:
@@ -9816,7 +9829,8 @@ class Folder:
         """Make it, for its owner alone and out of sight of git."""
         for name in ("tasks", "done"):
             os.makedirs(self.at(name), 0o700, exist_ok=True)
-        os.chmod(self.path, 0o700)
+        with contextlib.suppress(OSError):  # some file systems have no modes
+            os.chmod(self.path, 0o700)
         if not os.path.exists(self.at(".gitignore")):
             write_whole(self.at(".gitignore"), "*\n")
 
@@ -9854,7 +9868,7 @@ def stage(folder: str, task: Object) -> str:
     """Say how far the present turn of a task is.
 
     "asked"      the caller was asked something: nothing to do until it answers
-    "settled"    it has ended, and its folder will go
+    "cancelled"  nobody waits for it any more
     "replied"    a reply lies there and will be collected
     "picked"     somebody took it up, and was heard of within PICK_S
     "waiting"    for somebody to take it up
@@ -9863,7 +9877,7 @@ def stage(folder: str, task: Object) -> str:
     if state == INPUT_REQUIRED:
         return "asked"
     if state in TERMINAL_STATES:
-        return "settled"
+        return "cancelled"
     if any(os.path.exists(os.path.join(folder, name + ".md")) for name in REPLIES[:-1]):
         return "replied"
     return "picked" if time.time() - last_sign(folder, task) < PICK_S else "waiting"
@@ -9880,7 +9894,8 @@ def last_sign(folder: str, task: Object) -> float:
         pass
     if os.path.isdir(outbox):
         signs += [os.path.join(outbox, name) for name in os.listdir(outbox)]
-    return max(map(_changed_at, signs))
+    latest = max(map(_changed_at, signs))
+    return latest if latest >= _changed_at(os.path.join(folder, "prompt.md")) else 0.0
 
 
 def _changed_at(path: str) -> float:
@@ -9919,7 +9934,7 @@ class FolderOptions(NamedTuple):
     """
 
     dir: str = FOLDER
-    task_mode: str = TASK_MODES[0]
+    task_mode: str = "inline"
     unattended_s: float = UNATTENDED_S
     answer_timeout_s: float = 0.0
     outbox_files: int = OUTBOX_FILES
@@ -9928,7 +9943,7 @@ class FolderOptions(NamedTuple):
 
 
 FRAME = """\
-# A2A task: turn {turn}
+# A2A task, turn {turn}
 
 Task: {task}
 Context: {context}
@@ -9953,13 +9968,19 @@ Do what is useful and harmless; decline the rest.
 HOW_BY_FILES = """\
 Answer by writing one of these files into {folder}
   answer.md    the answer: the task is complete
-  question.md  what you have to know: the caller's answer will be the next turn
-  auth.md      which authorization is missing; go on when you have it
+  question.md  what you have to know first: the caller's answer will be the next turn
+  auth.md      which authorization is missing; go on once you have it
   failed.md    why it cannot be done
   rejected.md  why you decline it
   progress.md  how far you are, as often as there is news
-or with: a2a.py reply {name} "text". Files that belong to the answer go into the outbox
-before it; each becomes an artifact. Once there is a cancelled.md, nobody waits any more."""
+or by {command} "TEXT", with --ask, --auth, --fail, --reject or --progress.
+Files that belong to the answer go into the outbox before it; each becomes an artifact.
+Once there is a cancelled.md, nobody waits for the answer any more."""
+
+HOW_BY_PRINTING = """\
+Print the answer, and nothing else. Files that belong to it go into the outbox: each becomes
+an artifact. If you have to know more first, print {mark} and then your question:
+the caller's answer comes with the next turn."""
 
 
 class Piece(NamedTuple):
@@ -9991,7 +10012,21 @@ def unpack(turn: Turn, framed: bool = True) -> list[Piece]:
         path = os.path.join(turn.inbox, name)
         write_once(path, data)
         pieces.append(Piece(f"{title}, {len(data)} bytes, in {path}"))
-    return pieces
+    return _earlier(turn.history[:-1], room) + pieces
+
+
+def _earlier(history: Sequence[Object], room: int) -> list[Piece]:
+    """Give what was said in the turns before, the oldest left out where there is no room."""
+    pieces: list[Piece] = []
+    for message in reversed(history):
+        text = _clean("\n".join(part["text"] for part in message["parts"] if "text" in part))
+        room -= len(text.encode("utf-8", "replace"))
+        if room < 0:
+            break
+        who = "the caller" if message["role"] == ROLE_USER else "you"
+        if text:
+            pieces.append(Piece(f"earlier, {who} said", text))
+    return pieces[::-1]
 
 
 def _content(part: Object) -> tuple[str, str, bytes]:
@@ -10019,10 +10054,10 @@ def write_once(path: str, data: bytes) -> None:
         file.write(data)
 
 
-def write_prompt(turn: Turn, pieces: Sequence[Piece], how: str, mode: str = "") -> str:
+def write_prompt(turn: Turn, pieces: Sequence[Piece], how: str, mode: str) -> str:
     """Frame a request so that nothing in it can pass for the frame.
 
-    how  what the agent is told about answering
+    mode, how  where to work on it and how to answer
     """
     boundary = "a2a-" + os.urandom(16).hex()
     request = "\n".join(
@@ -10034,7 +10069,7 @@ def write_prompt(turn: Turn, pieces: Sequence[Piece], how: str, mode: str = "") 
         task=turn.message["taskId"],
         context=plain_word(turn.message["contextId"]),
         caller=plain_word(turn.caller.display),
-        mode=mode or "-",
+        mode=mode,
         inbox=turn.inbox if held else "empty",
         outbox=turn.outbox,
         boundary=boundary,
@@ -10045,7 +10080,7 @@ def write_prompt(turn: Turn, pieces: Sequence[Piece], how: str, mode: str = "") 
 
 def plain_word(text: str) -> str:
     """Give a word that a remote chose, if it is one that cannot be taken for more."""
-    return text if re.fullmatch(r"[\w.:@/+-]{1,128}", text, re.ASCII) else "(no plain name)"
+    return text if re.fullmatch(r"[\w.:@/+-]{1,64}", text, re.ASCII) else "(no plain name)"
 
 
 # --- what a turn leaves: the outbox ---------------------------------------------------------------
@@ -10068,12 +10103,6 @@ OUTPUT_MODES = tuple(
 )
 
 
-HOW_BY_PRINTING = f"""\
-Print the answer, and nothing else. Files that belong to it go into the outbox: each becomes
-an artifact. If you have to know more first, print {INPUT_MARK} and then your question:
-the caller's answer comes with the next turn."""
-
-
 def lay_out(turn: Turn, framed: bool) -> str:
     """Make the folder of a command's turn; give what the command reads."""
     if os.path.basename(os.path.dirname(turn.folder)) == "tasks":
@@ -10082,7 +10111,8 @@ def lay_out(turn: Turn, framed: bool) -> str:
     os.makedirs(turn.inbox, 0o700)
     os.mkdir(turn.outbox, 0o700)
     pieces = unpack(turn, framed)
-    return write_prompt(turn, pieces, HOW_BY_PRINTING) if framed else turn.text
+    how = HOW_BY_PRINTING.format(mark=INPUT_MARK)
+    return write_prompt(turn, pieces, how, "print the answer") if framed else turn.text
 
 
 def read_last_outbox(path: str, options: FolderOptions) -> list[tuple[str, bytes]]:
@@ -10090,15 +10120,18 @@ def read_last_outbox(path: str, options: FolderOptions) -> list[tuple[str, bytes
 
     Raises  TaskFailed
     """
-    for _ in range(OUTBOX_TRIES):
-        with contextlib.suppress(Unsettled):
+    for attempt in range(OUTBOX_TRIES):
+        try:
             return read_outbox(path, options)
-        time.sleep(BELL_S)
-    raise TaskFailed("The outbox kept changing while it was read")
+        except Unsettled as error:
+            if attempt == OUTBOX_TRIES - 1:
+                raise TaskFailed(str(error)) from None
+            time.sleep(BELL_S)
+    return []
 
 
 class Unsettled(Exception):
-    """A file changed while it was read."""
+    """A file changed while it was read, or cannot be read just now."""
 
 
 def read_outbox(path: str, options: FolderOptions) -> list[tuple[str, bytes]]:
@@ -10124,8 +10157,10 @@ def read_outbox(path: str, options: FolderOptions) -> list[tuple[str, bytes]]:
 
 
 def _read_files(path: str, folder: int | None, options: FolderOptions) -> list[tuple[str, bytes]]:
-    if folder is None and (not os.path.isdir(path) or os.path.islink(path)):
+    if folder is None and not os.path.lexists(path):
         return []
+    if folder is None and (not os.path.isdir(path) or os.path.islink(path)):
+        raise TaskFailed("The outbox is no folder")
     names = sorted(
         name for name in os.listdir(path if folder is None else folder) if name[0] != "."
     )
@@ -10162,25 +10197,26 @@ def read_plain_file(path: str, limit_bytes: int, folder: int | None = None) -> b
             _check_plain(name, before, limit_bytes)
             data = file.read(before.st_size + 1)
             after = os.fstat(opened)
-    except FileNotFoundError:
-        raise Unsettled from None
     except OSError as error:
-        raise TaskFailed(f"{name} cannot be read: {error.strerror}") from None
-    if not os.path.samestat(seen, before) or len(data) != after.st_size:
-        raise Unsettled
-    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-        raise Unsettled
+        raise Unsettled(f"{name} cannot be read: {error.strerror}") from None
+    same = os.path.samestat(seen, before) and len(data) == after.st_size
+    if not same or _version(before) != _version(after):
+        raise Unsettled(f"{name} changed while it was read")
     return data
+
+
+def _version(found: os.stat_result) -> tuple[int, int]:
+    return found.st_size, found.st_mtime_ns
 
 
 def _check_plain(name: str, found: os.stat_result, limit_bytes: int) -> None:
     """Raise TaskFailed unless a file is a plain one, known by one name, and not too big."""
     if (found.st_mode & 0o170000) != 0o100000:  # S_IFMT, S_IFREG
-        raise TaskFailed(f"{name} in the outbox is a link, a folder or a special file")
+        raise TaskFailed(f"{name} is a link, a folder or a special file")
     if found.st_nlink > 1:
-        raise TaskFailed(f"{name} in the outbox is a link: the file has another name too")
+        raise TaskFailed(f"{name} is a link: the file has another name too")
     if limit_bytes and found.st_size > limit_bytes:
-        raise TaskFailed(f"{name} in the outbox has more than {limit_bytes} bytes")
+        raise TaskFailed(f"{name} has more than {limit_bytes} bytes")
 
 
 def file_part(name: str, data: bytes) -> Object:
@@ -10272,6 +10308,8 @@ class Desk:
     def is_overdue(self) -> bool:
         """Say whether nobody took the turn up, or who did has not answered, for too long."""
         clock, options = time.time(), self.options
+        if self.task.get("state") == AUTH_REQUIRED:  # it is not this side that lets wait
+            return False
         sign = last_sign(self.path, self.task)
         if sign and options.answer_timeout_s:
             self._picked_at = self._picked_at or clock
@@ -10285,19 +10323,23 @@ class Desk:
 
     # In a thread.
 
-    def begin(self, turn: Turn) -> None:
-        """Lay out a turn, task.json last, unless that was done before a restart."""
+    def begin(self, turn: Turn) -> bool:
+        """Lay out a turn, task.json last; False: that was done before a restart."""
         with self._lock:
             if self._over or self.task.get("turn") == turn.number:
-                return
+                return False
+            remove_tree(turn.inbox)
             os.makedirs(turn.inbox, 0o700)
             os.makedirs(turn.outbox, 0o700, exist_ok=True)
             for name in ("prompt.md", *_REPLY_FILES):
                 if turn.number > 1 and os.path.lexists(self.at(name)):
-                    self._put_away(name, turn.number - 1)
-            how = HOW_BY_FILES.format(folder=self.path, name=self.name)
-            prompt = write_prompt(turn, unpack(turn), how, self.options.task_mode)
-            write_whole(self.at("prompt.md"), prompt)
+                    _put_away(self.path, name, turn.number - 1)
+            words = [os.path.abspath(__file__), "reply", self.name, "--dir", self.folder.path]
+            command = "python3 " + " ".join(map(shlex.quote, words))
+            how = HOW_BY_FILES.format(folder=self.path, command=command)
+            mode = self.options.task_mode
+            mode += f": {TASK_MODES[mode]}" if mode in TASK_MODES else ""
+            write_whole(self.at("prompt.md"), write_prompt(turn, unpack(turn), how, mode))
             params = {name: value for name, value in turn.params.items() if name != "message"}
             _write_saved(self.at("saved.json"), turn.caller, params, turn.task)
             self.task = {
@@ -10313,6 +10355,7 @@ class Desk:
                 "outbox": turn.outbox,
             }
             self._write()
+            return True
 
     def remember(self, event: Object) -> None:
         """Keep a state that the agent gave the task, should the server stop."""
@@ -10324,7 +10367,7 @@ class Desk:
             self._write()
 
     def _write(self) -> None:
-        write_whole(self.at("task.json"), json.dumps(self.task, indent=1) + "\n")
+        write_whole(self.at("task.json"), _indented(self.task))
 
     def take(self) -> list[Taken]:
         """Take the replies that lie there, up to one that ends the turn."""
@@ -10350,25 +10393,18 @@ class Desk:
             if name == "answer.md":
                 files = read_outbox(self.at("outbox"), self.options)
             data = read_plain_file(self.at(name), self.options.outbox_file_bytes)
-        except Unsettled:
-            self._tries += 1
-            if self._tries >= OUTBOX_TRIES:
-                raise TaskFailed("The outbox kept changing while it was read") from None
-            raise
-        self._put_away(name, self.task["turn"])
+            _put_away(self.path, name, self.task["turn"])
+        except OSError as error:  # on Windows nothing moves that somebody has open
+            self._try_again(f"{name} cannot be moved: {error.strerror}")
+        except Unsettled as error:
+            self._try_again(str(error))
         text = data.decode("utf-8-sig", "replace").lstrip("\r\n").rstrip()
         return Taken(name[:-3], text, files)
 
-    def _put_away(self, name: str, turn: int) -> None:
-        """Move a file to those of a turn."""
-        folder = self.at("turns", str(turn))
-        os.makedirs(folder, 0o700, exist_ok=True)
-        stem, ending = os.path.splitext(name)
-        path, number = os.path.join(folder, name), 1
-        while os.path.lexists(path):
-            number += 1
-            path = os.path.join(folder, f"{stem}-{number}{ending}")
-        os.replace(self.at(name), path)
+    def _try_again(self, why: str) -> None:
+        """Raise Unsettled, or TaskFailed once there were enough tries."""
+        self._tries += 1
+        raise Unsettled if self._tries < OUTBOX_TRIES else TaskFailed(why)
 
     def put_back(self) -> None:
         """Have a reply taken again that nobody had time to pass on before the server ended."""
@@ -10384,10 +10420,9 @@ class Desk:
             self._over = True
             if self.task:
                 self._end(state)
-                kept = self.folder.at("done", self.name)
-                os.makedirs(kept, 0o700, exist_ok=True)
-                os.replace(self.at("task.json"), os.path.join(kept, "task.json"))
-            shutil.rmtree(self.path, ignore_errors=True)
+                os.makedirs(self.folder.at("done", self.name), 0o700, exist_ok=True)
+                write_whole(self.folder.at("done", self.name, "task.json"), _indented(self.task))
+            remove_tree(self.path)
         _prune(self.folder.at("done"))
 
     def cancel(self) -> None:
@@ -10409,7 +10444,7 @@ class Desk:
         with self._lock:
             for name in _REPLY_FILES:
                 if os.path.lexists(self.at(name)):
-                    self._put_away(name, self.task["turn"])
+                    _put_away(self.path, name, self.task["turn"])
                     with open(self.at("cancelled.md"), "a", encoding="utf-8") as note:
                         note.write(f"{name} came after that and was ignored.\n")
 
@@ -10418,13 +10453,29 @@ _FINAL = ("answer", "question", "failed", "rejected")  # these end a turn
 _REPLY_FILES = [kind + ".md" for kind in ("progress", "auth", *_FINAL)]
 
 
+def _indented(task: Object) -> str:
+    return json.dumps(task, indent=1) + "\n"
+
+
+def _put_away(path: str, name: str, turn: int) -> None:
+    """Move a file of a task's folder to those of a turn."""
+    folder = os.path.join(path, "turns", str(turn))
+    os.makedirs(folder, 0o700, exist_ok=True)
+    stem, ending = os.path.splitext(name)
+    kept, number = os.path.join(folder, name), 1
+    while os.path.lexists(kept):
+        number += 1
+        kept = os.path.join(folder, f"{stem}-{number}{ending}")
+    os.replace(os.path.join(path, name), kept)
+
+
 def _mark(name: str, path: str) -> tuple[str, int, int]:
     """Give what changes when a file does."""
     try:
         found = os.lstat(path)
     except OSError:
         return name, -1, 0
-    return name, found.st_size, found.st_mtime_ns
+    return (name, *_version(found))
 
 
 def _prune(folder: str) -> None:
@@ -10433,7 +10484,7 @@ def _prune(folder: str) -> None:
     if len(names) > DONE_TASKS:
         names.sort(key=lambda name: _changed_at(os.path.join(folder, name, "task.json")))
         for name in names[:-DONE_TASKS]:
-            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+            remove_tree(os.path.join(folder, name))
 
 
 def give_files(turn: Turn, files: Sequence[tuple[str, bytes]]) -> None:
@@ -10461,6 +10512,7 @@ class FilesAgent(Agent):
         self._timer: asyncio.TimerHandle | None = None
         self._ticks = 0
         self._bell = (0, 0)  # the inode and size that it had
+        self._lock: Any = None
         self._closing = False
 
     async def run(self, turn: Turn) -> Any:
@@ -10474,7 +10526,10 @@ class FilesAgent(Agent):
         self._busy.add(desk)
         self._start()
         try:
-            await self._threads.run(desk.begin, turn)
+            new = await self._threads.run(desk.begin, turn)
+            status = turn.task["status"]
+            if status["state"] == AUTH_REQUIRED and not new:
+                turn.need_auth(status.get("message", {}).get("parts", ""))
             while desk.end is None:
                 await desk.news()
                 for taken in await self._threads.run(desk.take):
@@ -10498,8 +10553,11 @@ class FilesAgent(Agent):
                 turn.artifact({"text": text}, name=ANSWER, artifact_id=new_id(), last=True)
         elif kind == "rejected":
             turn.reject(text)
+        elif kind == "progress" and desk.task["state"] == WORKING:
+            turn.status(text)
         elif kind == "progress":
             turn.status(text)
+            await self._threads.run(desk.remember, turn.events[-1])
         else:
             (turn.ask if kind == "question" else turn.need_auth)(text)
             await self._threads.run(desk.remember, turn.events[-1])
@@ -10558,26 +10616,33 @@ class FilesAgent(Agent):
         elif desk is not None:
             self._later(desk.settle, state)
 
-    def followed(self, task_id: str) -> None:
+    def followed(self, task_id: str) -> bool:
         """The caller says more, instead of waiting: that is the next turn."""
         desk = self._desks.get(task_id)
         if desk is not None:
             desk.end = ""
             desk.wake()
+        return desk is not None
 
     def kept(self) -> Iterator[tuple[Sequence[str], Object, Object]]:
-        """Give the tasks whose folders an earlier server left, and put away what has ended."""
+        """Give the tasks whose folders an earlier server left, and put away what has ended.
+
+        Raises  UsageError: another server has them
+        """
         self.folder.make()
+        self._lock = hold_lock(self.folder.at("tasks.lock"))
+        if self._lock is None:
+            raise UsageError(f"Another server answers through {self.folder.path}")
         write_whole(self.folder.at("bell"), "")
         for name in os.listdir(self.folder.at("tasks")):
             if name.startswith("task-") and not os.path.exists(
                 self.folder.at("tasks", name, "task.json")
             ):
-                shutil.rmtree(self.folder.at("tasks", name), ignore_errors=True)  # half laid out
+                remove_tree(self.folder.at("tasks", name))  # half laid out
         for task in self.folder.tasks():
             desk = Desk(self.folder, self.options, task["name"])
             found = _read_saved(desk.at("saved.json"))
-            if found is None or task["stage"] == "settled":
+            if found is None or task["stage"] == "cancelled":
                 desk.settle(FAILED)
                 continue
             desk.put_back()
@@ -10600,6 +10665,8 @@ class FilesAgent(Agent):
             self._later(desk.settle, CANCELED)
         if self._chores:
             await asyncio.wait(self._chores, timeout=STOP_GRACE_S / 4)
+        if self._lock is not None:
+            self._lock.close()
 
     def _later(self, function: Callable[..., None], *args: Any) -> None:
         chore = asyncio.ensure_future(self._threads.run(function, *args))
@@ -11298,7 +11365,7 @@ class Runner:
             if not await self.store.apply(live.owner, live.task_id, {"message": message}):
                 raise TaskNotFoundError  # it had to make room
             job.turn.go_on(live.task)
-            if not work_goes_on:
+            if not work_goes_on or self.agent.followed(live.task_id):
                 await live.set_state(WORKING if starts else SUBMITTED)
         except BaseException:
             self._withdraw(job)
@@ -11306,8 +11373,6 @@ class Runner:
         self.keep(live)
         if subscription is not None:
             live.watch(subscription)
-        if work_goes_on:
-            self.agent.followed(live.task_id)
         return await self._launch(job, starts)
 
     async def restore(self) -> None:
@@ -14001,6 +14066,8 @@ def find_open(folder: Folder, name: str) -> Object:
             if name in (settled, known.get("taskId")):
                 raise UsageError(f"the task has settled: {known.get('state')}")
         raise UsageError(f"no task {name!r} in {folder.path}", hint="inbox lists the open ones")
+    if task["stage"] == "cancelled":
+        raise UsageError("the task was cancelled by its caller")
     if task["stage"] == "asked":
         raise UsageError("the task waits for its caller, who was asked something")
     return task
