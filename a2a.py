@@ -8067,6 +8067,15 @@ class HttpTransport:
             answer.close()
 
 
+def holds_large_number(value: Json) -> bool:
+    """Say whether a whole number in a value is more than a double can hold exactly."""
+    if isinstance(value, dict):
+        return any(map(holds_large_number, value.values()))
+    if isinstance(value, list):
+        return any(map(holds_large_number, value))
+    return isinstance(value, int) and abs(value) > 2**53
+
+
 class GrpcTransport(HttpTransport):
     """One gRPC interface: its calls share a connection of HTTP/2."""
 
@@ -8117,6 +8126,8 @@ class GrpcTransport(HttpTransport):
             headers.append(("grpc-timeout", write_grpc_timeout(left_s)))
         if len(body) > GRPC_USUAL_BYTES:
             self._link.warn("The message is larger than the 4 MiB that most gRPC servers take")
+        if holds_large_number(params):
+            self._link.warn("gRPC keeps no more than 15 digits of a number: larger ones as text")
         if options.debug:
             self._link.debug(f"> {target} to {self._url}", headers, write_json(params))
         return self._http2.request(self._url, target, headers, body, patience)

@@ -250,6 +250,17 @@ class CallTest(GrpcCase):
         self.assertEqual(raw, base64.b64decode(part["raw"]))
         self.assertIn("4 MiB", " ".join(self.warnings))
 
+    def test_a_number_that_a_double_cannot_hold_is_sent_with_a_warning(self):
+        """JSON-12: over gRPC data and metadata are doubles."""
+        agent = self.agent({"SendMessage": lambda call: call.answer({"task": task()})})
+        agent.card["capabilities"] = {}
+        client = self.client(agent)
+        client.send({"data": {"n": [2**53, -(2**53), 0.5, True]}})
+        self.assertEqual([], self.warnings)
+        for value in (2**53 + 1, [{"n": -(2**60)}]):
+            client.send({"data": value})
+            self.assertIn("digits", self.warnings.pop())
+
     def test_an_answer_over_our_cap(self):
         """GRPC-06: an error, not endless memory."""
 
