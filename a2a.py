@@ -5826,6 +5826,7 @@ class Pool:
         self._debug = debug or (lambda text: None)
         self._contexts: dict[str, ssl.SSLContext] = {}  # by the protocol inside
         self._idle: dict[str, list[Connection]] = {}
+        self.links: list[Http2Link] = []  # those of HTTP/2, in use or idle
         self._sockets: set[socket.socket] = set()
 
     def request(
@@ -5894,7 +5895,15 @@ class Pool:
         if isinstance(stream, TlsStream) and stream.protocol != "h2":
             self.forget(stream.socket)
             raise Unreachable(f"{url.authority} does not offer HTTP/2 over TLS (ALPN h2)")
-        return Http2Link(stream, url)
+        link = Http2Link(stream, url, self.drop_link)
+        self.links.append(link)
+        return link
+
+    def drop_link(self, link: Http2Link) -> None:
+        """Close a connection of HTTP/2."""
+        with contextlib.suppress(ValueError):
+            self.links.remove(link)
+        self.forget(link.stream.socket)
 
     def open_stream(
         self, url: Url, proxy: Proxy | None, patience: Patience, tunnel: bool, protocol: str = ""
@@ -5987,6 +5996,8 @@ class Pool:
             with contextlib.suppress(IndexError):  # empty, or another thread was quicker
                 while True:
                     self.drop(idle.pop())
+        for link in list(self.links):
+            link.end()
 
 
 class Http2Call:
@@ -6026,10 +6037,11 @@ class Http2Link:
     heard     how often something came
     """
 
-    def __init__(self, stream: Stream, url: Url) -> None:
+    def __init__(self, stream: Stream, url: Url, over: Callable[[Http2Link], None]) -> None:
         self.stream = stream
         self.origin = url.origin
         self.failure: A2AError | None = None
+        self._over = over  # closes it, once nothing more will come and no call is left
         self.heard = 0
         self._idle_since = time.monotonic()
         self._farewell = ""  # what the server said before it left
@@ -6050,9 +6062,14 @@ class Http2Link:
                 return False
         return not (self.failure or self._machine.closed)
 
-    def is_over(self) -> bool:
+    def is_idle(self) -> bool:
         """Say whether no call is under way."""
         return not self._calls
+
+    def end(self) -> None:
+        """Let nothing more come; whoever waits is told."""
+        with self._news:
+            self._fail(TransportError("The connection has ended"))
 
     def request(
         self, target: str, headers: Headers, body: bytes, patience: Patience
@@ -6070,7 +6087,7 @@ class Http2Link:
             self._flush(patience)
         except TransportError as error:  # half a frame may be out: nothing can follow it
             with self._news:
-                self._digest(None, TransportError(error.message))
+                self._fail(TransportError(error.message))
         return call
 
     def wait(self, call: Http2Call) -> Http2Event | None:
@@ -6099,8 +6116,8 @@ class Http2Link:
         with self._news:
             if call.number not in self._calls:
                 return
-            self._forget(call.number)
             self._machine.reset(call.number)
+            self._forget(call.number)
         with contextlib.suppress(TransportError):
             self._flush(ENDLESS, wait=False)
 
@@ -6142,8 +6159,8 @@ class Http2Link:
             elif event.stream in self._calls and not isinstance(event, WindowOpen):
                 self._hand_out(self._calls[event.stream], event)
         self.heard += bool(data)
-        if failure and not self.failure:
-            self.failure = failure
+        if failure:
+            self._fail(failure)
 
     def _hand_out(self, call: Http2Call, event: Http2Event) -> None:
         call.events.append(event)
@@ -6158,6 +6175,14 @@ class Http2Link:
     def _forget(self, number: int) -> None:
         del self._calls[number]
         self._idle_since = time.monotonic()
+        if self.failure and not self._calls:
+            self._over(self)
+
+    def _fail(self, failure: A2AError) -> None:
+        self.failure = self.failure or failure
+        self._news.notify_all()
+        if not self._calls:
+            self._over(self)
 
     def _flush(self, patience: Patience, wait: bool = True) -> None:
         """Write what the machine has. Who is not to wait leaves it to the thread that writes."""
@@ -6171,12 +6196,10 @@ class Http2Link:
 
 
 class Http2Pool:
-    """The HTTP/2 connections of a client. Threads may share it."""
+    """Makes calls over the HTTP/2 connections of a Pool. Threads may share it."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._links: list[Http2Link] = []
-        self._lock = threading.Lock()
 
     def request(
         self, url: Url, target: str, headers: Headers, body: bytes, patience: Patience
@@ -6194,8 +6217,6 @@ class Http2Pool:
                 if call and self._is_heard(call):
                     return call
             link = self._pool.open_http2(url, patience)
-            with self._lock:
-                self._links.append(link)
             call = link.request(target, headers, body, patience)
             if call is None:
                 raise link.failure or TransportError(f"{url.authority} takes no requests")
@@ -6206,17 +6227,13 @@ class Http2Pool:
             raise
 
     def _kept(self, origin: str) -> list[Http2Link]:
-        """Give the connections to an origin that are good; forget those that are not."""
-        with self._lock:
-            links = [link for link in self._links if link.origin == origin]
+        """Give the connections to an origin that are good, and end what is left of others."""
         good = []
-        for link in links:
+        for link in [link for link in list(self._pool.links) if link.origin == origin]:
             if link.is_good():
                 good.append(link)
-            elif link.is_over():
-                with self._lock, contextlib.suppress(ValueError):
-                    self._links.remove(link)
-                self._pool.forget(link.stream.socket)
+            elif link.is_idle():
+                link.end()
         return good
 
     def _is_heard(self, call: Http2Call) -> bool:

@@ -161,7 +161,7 @@ class CallTest(LinkCase):
         results = {}
         with serving(script) as peer:
             first = self.begin_in_thread(peer, results, 0)
-            eventually(lambda: peer.visits and self.http2._links)
+            eventually(lambda: peer.visits and self.pool.links)
             rest = [self.begin_in_thread(peer, results, number) for number in range(1, 8)]
             for thread in [first, *rest]:
                 thread.join(LONG_S)
@@ -214,6 +214,7 @@ class CallTest(LinkCase):
                 got += len(event.data) if type(event) is a2a.Data else 0
             self.assertEqual(2000 * len(piece), got)
             self.assertEqual(1, peer.visits)
+            big.close()
 
     def test_a_second_connection_where_the_server_takes_no_more_streams(self):
         def script(visit):
@@ -226,6 +227,8 @@ class CallTest(LinkCase):
             calls = [self.begin(peer, patience=soon(idle_s=0.2)) for _ in range(2)]
             self.assertEqual(2, peer.visits)
             self.assertIsNot(calls[0].link, calls[1].link)
+            for call in calls:
+                call.close()
 
     def test_giving_a_call_up_tells_the_server(self):
         resets = []
@@ -247,6 +250,15 @@ class CallTest(LinkCase):
     def test_what_cannot_be_sent_is_refused_before(self):
         with serving(echo) as peer, self.assertRaises(a2a.UsageError):
             self.begin(peer, "/a b")
+
+    def test_closing_closes_every_socket(self):
+        with serving(echo) as peer:
+            self.ask(peer)
+            call = self.begin(peer, patience=soon(idle_s=0.05))
+            (link,) = self.pool.links
+            self.pool.close()
+            call.close()
+        self.assertEqual(([], -1), (self.pool.links, link.stream.socket.fileno()))
 
 
 class EndTest(LinkCase):
@@ -308,7 +320,7 @@ class EndTest(LinkCase):
             self.assertEqual((200, b"1"), self.ask(peer))
             time.sleep(0.05)
             self.assertEqual((200, b"2"), self.ask(peer))
-        self.assertEqual(1, len(self.http2._links))
+        self.assertEqual(1, len(self.pool.links))
 
     def test_a_kept_connection_that_dies_unheard_costs_one_repetition(self):
         bodies = []
@@ -423,7 +435,7 @@ class EndTest(LinkCase):
     def test_an_idle_connection_is_not_kept_for_ever(self):
         with serving(echo) as peer:
             self.ask(peer)
-            self.http2._links[0]._idle_since -= a2a.KEEP_ALIVE_S + 1
+            self.pool.links[0]._idle_since -= a2a.KEEP_ALIVE_S + 1
             self.ask(peer)
             self.assertEqual(2, peer.visits)
 

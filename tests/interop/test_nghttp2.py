@@ -174,6 +174,7 @@ class NghttpdTest(unittest.TestCase):
                 time.sleep(0.02)
         pool = a2a.Pool(proxy="")
         self.addCleanup(pool.close)
+        self.pool = pool
         self.http2, self.url = a2a.Http2Pool(pool), a2a.read_url(f"http://127.0.0.1:{port}")
         self.process = process
 
@@ -223,7 +224,7 @@ class NghttpdTest(unittest.TestCase):
         for thread in threads:
             thread.join(PATIENCE_S)
         self.assertEqual([True] * 10, results)
-        self.assertEqual(1, len(self.http2._links))
+        self.assertEqual(1, len(self.pool.links))
 
     def test_a_server_that_was_started_again(self):
         self.serve()
