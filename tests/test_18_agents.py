@@ -69,6 +69,132 @@ def run(agent, turn=None):
     return asyncio.run(work()), turn
 
 
+class Turns(unittest.TestCase):
+    def test_what_it_knows_of_a_first_turn(self):
+        turn = FakeTurn("one")
+        self.assertEqual((turn.text, turn.number), ("one", 1))
+        self.assertEqual((turn.task["id"], turn.task["contextId"]), ("task-1", "context-1"))
+        self.assertEqual(turn.history, [turn.message])
+        self.assertEqual(turn.accepted, [])
+        turn.params["configuration"] = {"acceptedOutputModes": ["text/html"]}
+        self.assertEqual(turn.accepted, ["text/html"])
+
+    def test_what_it_knows_of_a_later_turn(self):
+        turn = FakeTurn("two")
+        earlier = a2a.new_task("task-1", "context-1", turn.message, "2026-01-01T00:00:00.000Z")
+        earlier["history"].append(turn.message)
+        earlier["artifacts"] = [{"artifactId": "a", "name": "notes", "parts": [{"text": "x"}]}]
+        turn.go_on(earlier)
+        self.assertEqual(turn.number, 2)
+        self.assertEqual(turn.artifact("+", name="notes", append=True), "a")
+        self.assertNotEqual(turn.artifact("new"), "a")
+        turn.task["artifacts"][0]["parts"][0]["text"] = "changed by the agent"
+        self.assertEqual(earlier["artifacts"][0]["parts"], [{"text": "x"}])
+
+    def test_statuses_and_who_ends_the_turn(self):
+        for method, state, ends in (
+            ("status", a2a.WORKING, False),
+            ("need_auth", a2a.AUTH_REQUIRED, False),
+            ("ask", a2a.INPUT_REQUIRED, True),
+            ("reject", a2a.REJECTED, True),
+        ):
+            turn = FakeTurn()
+            getattr(turn, method)("a word")
+            turn.status("after it")
+            status = turn.events[0]["statusUpdate"]["status"]
+            self.assertEqual((status["state"], a2a.text_of(status)), (state, "a word"))
+            self.assertEqual(status["message"]["taskId"], "task-1")
+            self.assertEqual(len(turn.events), 1 if ends else 2, method)
+
+    def test_a_status_without_a_word_has_no_message(self):
+        turn = FakeTurn()
+        turn.status()
+        self.assertNotIn("message", turn.events[0]["statusUpdate"]["status"])
+
+    def test_work_that_goes_on_after_authorization_leaves_nothing_open(self):
+        turn = FakeTurn()
+        turn.need_auth("sign in")
+        self.assertTrue(turn.parked)
+        turn.artifact("done")
+        self.assertFalse(turn.parked)
+
+    def test_artifacts_by_name_and_by_id(self):
+        turn = FakeTurn()
+        named = turn.artifact("1", name="x", description="d", metadata={"m": [1]}, last=True)
+        self.assertEqual(turn.artifact("2", name="x"), named)
+        other = turn.artifact("3")
+        self.assertNotEqual(other, named)
+        self.assertEqual(turn.artifact("4", append=True), other)
+        self.assertEqual(turn.artifact("5", artifact_id=named, append=True), named)
+        for wrong in ({"name": "y"}, {"artifact_id": "z"}):
+            with self.assertRaises(a2a.UsageError):
+                turn.artifact("6", append=True, **wrong)
+        first = turn.events[0]["artifactUpdate"]
+        self.assertEqual((first["artifact"]["description"], first["lastChunk"]), ("d", True))
+        self.assertEqual(first["artifact"]["metadata"], {"m": [1]})
+
+    def test_nothing_to_append_to(self):
+        with self.assertRaises(a2a.UsageError):
+            FakeTurn().artifact("x", append=True)
+
+    def test_replies(self):
+        for what, parts in (
+            ("hello", [{"text": "hello"}]),
+            ([{"data": 1}], [{"data": 1}]),
+            ({"parts": [{"text": "whole"}], "metadata": {"k": 1}}, [{"text": "whole"}]),
+        ):
+            turn = FakeTurn()
+            turn.reply(what)
+            turn.status("too late")
+            (event,) = turn.events
+            message = event["message"]
+            self.assertEqual((message["parts"], message["role"]), (parts, a2a.ROLE_AGENT))
+            self.assertEqual(message["contextId"], "context-1")
+            self.assertTrue(message["messageId"])
+
+    def test_a_reply_that_is_no_message(self):
+        for wrong in ({"parts": []}, {"parts": [{}]}, {"parts": "x"}):
+            with self.assertRaises(a2a.A2AError, msg=wrong):
+                FakeTurn().reply(wrong)
+
+    def test_it_is_told_that_it_is_cancelled_whenever_it_asks(self):
+        early, late = FakeTurn(), FakeTurn()
+        self.assertFalse(early.cancelled.is_set())
+        for turn in (early, late):
+            turn.cancel()
+            self.assertTrue(turn.cancelled.is_set())
+        self.assertIs(early.cancelled, early.cancelled)
+
+    def test_a_thread_that_waits_is_woken_by_the_cancel(self):
+        turn, woken = FakeTurn(), []
+        waiting = threading.Thread(target=lambda: woken.append(turn.cancelled.wait(10)))
+        waiting.start()
+        turn.cancel()
+        waiting.join()
+        self.assertEqual(woken, [True])
+
+    def test_the_echo_gives_back_what_it_was_given(self):
+        turn = FakeTurn("hello")
+        self.assertEqual(a2a.EchoAgent().run(turn), [{"text": "hello"}])
+
+    def test_a_generator_that_never_waits_lets_others_have_a_turn(self):
+        async def agent(turn):
+            for number in range(a2a.BURST_EVENTS * 2):
+                yield str(number)
+
+        async def work():
+            turn, steps = FakeTurn(), []
+            running = asyncio.ensure_future(a2a.FunctionAgent(agent).run(turn))
+            while not running.done():
+                await asyncio.sleep(0)
+                steps.append(len(turn.events))
+            return steps
+
+        steps = asyncio.run(work())
+        self.assertIn(a2a.BURST_EVENTS, steps)
+        self.assertEqual(steps[-1], a2a.BURST_EVENTS * 2)
+
+
 class Functions(unittest.TestCase):
     def test_which_functions_are_called_in_the_loop(self):
         here = threading.get_ident()
