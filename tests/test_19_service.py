@@ -679,6 +679,7 @@ class Cancelling(ServiceTest):
         stream = await self.subscribe(task["id"])
         done = await self.call("CancelTask", {"id": task["id"]})
         self.assertEqual((done["status"]["state"], steps), (a2a.CANCELED, ["stopped"]))
+        self.assertEqual(self.logged, [], "what was wanted is no failure")
         self.assertEqual(words(await read(stream))[-1], "CANCELED")
         self.assertEqual(self.service.runner.lives, {})
         self.assertEqual(self.service.runner.places.running, 0)
