@@ -795,10 +795,8 @@ def _parse_schema(text: str) -> dict[str, tuple[Field, ...]]:
         message, *words = line.split()
         fields = []
         for number, name, kind in zip(words[::3], words[1::3], words[2::3]):
-            marks = kind.lstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
-            kind = kind[: len(kind) - len(marks)]
-            flags = ("!" in marks, "?" in marks, "*" in marks, "{}" in marks, "|" in marks)
-            fields.append(Field(int(number), name, kind, *flags))
+            flags = ("!" in kind, "?" in kind, "*" in kind, "{}" in kind, "|" in kind)
+            fields.append(Field(int(number), name, kind.rstrip("!?*{}|"), *flags))
         messages[message] = tuple(fields)
     return messages
 
@@ -1582,10 +1580,11 @@ def _head(tag: bytes, size: int) -> bytes:
     return tag + (_VARINT_BYTES[size] if size < 128 else write_varint(size))
 
 
-def _text_bytes(text: str) -> bytes:
+def utf8_bytes(text: str) -> bytes:
+    """Write text in UTF-8; half a surrogate pair, which has no form there, becomes U+FFFD."""
     try:
         return text.encode()
-    except UnicodeEncodeError:  # half a surrogate pair, which protobuf has no form for
+    except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
@@ -1638,7 +1637,7 @@ def _list_writer(put_item: Put) -> Put:
 
 def _map_order(key: str) -> bytes:
     """Order a map's keys by their bytes, "ab" behind "abc": as the official Python library does."""
-    return _text_bytes(key) + b"\xff"
+    return utf8_bytes(key) + b"\xff"
 
 
 def _map_writer(put_entry: Put) -> Put:
@@ -1684,7 +1683,7 @@ def _item_writer(number: int, kind: str) -> Put:
     if wire == I64:
         return _number_writer(tag, _double_bytes)
     if kind in ("string", "bytes"):
-        return _sized_writer(tag, _text_bytes if kind == "string" else decode_base64)
+        return _sized_writer(tag, utf8_bytes if kind == "string" else decode_base64)
     return _message_writer(tag, kind)
 
 
@@ -2561,7 +2560,9 @@ class Http1Client(Http1Reader):
         raise PeerError("The answer was cut off")
 
     def _take_head(self, line: re.Match[str], block: str, events: list[Event]) -> None:
-        status, headers = int(line.group(2)), read_fields(re.sub(OBS_FOLD, " ", block))
+        if "\n " in block or "\n\t" in block:
+            block = re.sub(OBS_FOLD, " ", block)
+        status, headers = int(line.group(2)), read_fields(block)
         if status < 200:
             self._interim += 1
             if status == 101 or self._interim > INTERIM_RESPONSES:
@@ -7866,7 +7867,8 @@ class CardFinder:
 
 
 def _fresh_until(answer: Answer) -> float:
-    found = re.search(r"max-age\s*=\s*\"?(\d{1,9})", answer.headers.get("cache-control", ""))
+    policy = answer.headers.get("cache-control")
+    found = policy and re.search(r"max-age\s*=\s*\"?(\d{1,9})", policy)
     return time.monotonic() + max(CARD_FRESH_S, int(found[1]) if found else 0)
 
 
@@ -12874,6 +12876,8 @@ def file_text(path: str) -> str:
 
 def plain(text: str) -> str:
     """Make foreign text fit for one line of a terminal."""
+    if text.isprintable():
+        return text
     return re.sub(_CONTROL, _escape_control, re.sub(r"\s*[\r\n]\s*|\t", " ", text))
 
 
@@ -13407,8 +13411,7 @@ def build_message(run: Invocation) -> Object:
 def _text_part(text: str, media_type: str) -> Object:
     if text == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "replace")
-    # What a shell hands over that is no UTF-8 comes as lone surrogates.
-    text = re.sub("[\ud800-\udfff]", "\ufffd", text)
+    text = utf8_bytes(text).decode()  # what is no UTF-8 comes from a shell as lone surrogates
     return {"text": text, **({"mediaType": media_type} if media_type else {})}
 
 
