@@ -3,6 +3,7 @@
 import contextlib
 import pathlib
 import random
+import re
 import sys
 import unittest
 
@@ -37,7 +38,7 @@ def text(rng):
 def field_value(rng):
     while True:
         value = text(rng)
-        if a2a.FIELD_VALUE.fullmatch(value):
+        if re.fullmatch(a2a.FIELD_VALUE, value):
             return value
 
 
