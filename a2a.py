@@ -9891,7 +9891,8 @@ class Folder:
 
     def pick(self, task: Object) -> None:
         """Take up a task's turn, or say that it is still being worked on."""
-        write_whole(os.path.join(task["folder"], "picked"), str(task["turn"]))
+        with contextlib.suppress(OSError):  # it may be gone by now
+            write_whole(os.path.join(task["folder"], "picked"), str(task["turn"]))
 
 
 def stage(folder: str, task: Object) -> str:
@@ -9922,7 +9923,7 @@ def last_sign(folder: str, task: Object) -> float:
             signs += [picked] if file.read() == str(task.get("turn")) else []
     except (OSError, ValueError):
         pass
-    if os.path.isdir(outbox):
+    with contextlib.suppress(OSError):
         signs += [os.path.join(outbox, name) for name in os.listdir(outbox)]
     latest = max(map(_changed_at, signs))
     return latest if latest >= _changed_at(os.path.join(folder, "prompt.md")) else 0.0
@@ -14062,9 +14063,14 @@ def run_reply(run: Invocation) -> None:
     texts, files = reply_parts(run)
     if not texts and not (kind == "answer" and files):
         raise UsageError("nothing to say", hint='reply TASK "text"')
-    for name, data in files.items():
-        write_whole(os.path.join(task["folder"], "outbox", name), data)
-    write_whole(os.path.join(task["folder"], kind + ".md"), "\n".join(texts))
+    try:
+        for name, data in files.items():
+            write_whole(os.path.join(task["folder"], "outbox", name), data)
+        write_whole(os.path.join(task["folder"], kind + ".md"), "\n".join(texts))
+    except FileNotFoundError:
+        raise UsageError("the task has just settled") from None
+    except OSError as error:
+        raise UsageError(f"the reply cannot be written: {error.strerror}") from None
     folder.pick(task)
     folder.ring(task["name"])
     if not folder.serving():

@@ -3,12 +3,14 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import a2a
@@ -100,6 +102,17 @@ class ReplyTest(FolderCase):
         self.assertEqual("", self.reply(path), "a file alone is an answer")
         error = self.error("reply", "calm-otter", "--file", "https://example.com/x")
         self.assertIn("no addresses", error["message"])
+
+    def test_a_task_that_is_gone_meanwhile(self):
+        self.task()
+        (task,) = self.folder.tasks()
+        shutil.rmtree(task["folder"])
+        self.folder.pick(task)
+        with unittest.mock.patch.object(a2a, "find_open", lambda *_: task):
+            for more in ((), ("--data", "[1]")):
+                error = self.error("reply", "calm-otter", "x", *more)
+                self.assertEqual("the task has just settled", error["message"])
+        self.assertEqual(0, a2a.last_sign(task["folder"], task))
 
     def test_a_reply_from_standard_input(self):
         path = self.task()
