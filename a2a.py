@@ -10331,9 +10331,9 @@ class Desk:
         return bool(self._seen) and before == self._seen
 
     def _look(self) -> list[tuple[str, int, int]]:
-        names = [name for name in _REPLY_FILES if os.path.lexists(self.at(name))]
-        if "answer.md" in names and os.path.isdir(self.at("outbox")):
-            names += [os.path.join("outbox", name) for name in os.listdir(self.at("outbox"))]
+        names = [name for name in _names_in(self.path) if name in _REPLY_FILES]
+        if "answer.md" in names:
+            names += [os.path.join("outbox", name) for name in _names_in(self.at("outbox"))]
         return sorted(_mark(name, self.at(name)) for name in names)
 
     def is_overdue(self) -> bool:
@@ -10498,6 +10498,13 @@ def _put_away(path: str, name: str, turn: int) -> None:
         number += 1
         kept = os.path.join(folder, f"{stem}-{number}{ending}")
     os.replace(os.path.join(path, name), kept)
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _mark(name: str, path: str) -> tuple[str, int, int]:

@@ -1,7 +1,7 @@
 """Measure a2a.py side by side with the official SDKs.
 
     python3 tests/bench                     everything, some minutes
-    python3 tests/bench http stream         some of: cold http stream growth idle grpc
+    python3 tests/bench http stream         some of: cold http stream growth idle grpc files
     python3 tests/bench --only ours http    one server alone
 
 Needs Linux, wrk, h2load (Debian: wrk, nghttp2-client) and the peers that `python3 tests` installs.
@@ -34,6 +34,10 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 20_000), hard))
     report = common.Report()
     names = options.what or list(benches.BENCHES)
+    if "files" in names:
+        benches.files([], options, report)
+        report.show()
+        names.remove("files")
     steady = [name for name in names if name not in benches.FRESH]
     if steady:
         run(steady, options, report)

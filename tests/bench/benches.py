@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client as http_client
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import re
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 from urllib.parse import urlsplit
@@ -353,5 +355,105 @@ def timed_process(command, in_folder):
     return wall, usage.ru_maxrss / 1024, (usage.ru_utime + usage.ru_stime) * 1e3
 
 
-BENCHES = {f.__name__: f for f in (cold, http, stream, growth, idle, grpc)}
+# --- answering through files ---------------------------------------------------------------------
+
+
+def files(servers, options, report):
+    """A session's reply from its rename until the caller has it; what waiting costs. Ours alone."""
+    with tempfile.TemporaryDirectory() as place, FolderServer(place) as server:
+        for how in ("reply rings", "a bare file"):
+            rings = how == "reply rings"
+            waits = [answer(server, rings) for _ in range(100 if rings else 20)]
+            report.add(
+                f"an answer through files, {how}",
+                "ours",
+                p50_ms=common.percentile(waits, 0.5),
+                worst_ms=max(waits),
+            )
+        rest(server, report, "an idle server with its folder")
+        connections = [send(server, "hold") for _ in range(4)]
+        wait_for(lambda: len(server.folder.tasks()) == 4)
+        rest(server, report, "a server with 4 turns that wait for an answer")
+        watch = [common.PYTHON, common.TOP / "a2a.py", "watch", "--dir", place]
+        with Child(watch) as child:
+            time.sleep(2)
+            rest(child, report, "a watch with 4 turns")
+        for connection in connections:
+            connection.close()
+
+
+def rest(child, report, title):
+    """Measure a process that has nothing to do."""
+    before = child.cpu_s()
+    time.sleep(10)
+    report.add(
+        title, "ours", cpu_percent=(child.cpu_s() - before) * 10, mb=child.memory_kb() / 1024
+    )
+
+
+class Child:
+    """A process of ours."""
+
+    cpu_s, memory_kb = common.Server.cpu_s, common.Server.memory_kb
+
+    def __init__(self, command):
+        self.process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(10)
+
+
+class FolderServer(Child):
+    """Our server with the files agent."""
+
+    def __init__(self, place):
+        sys.path.insert(0, str(common.TOP))
+        import a2a
+
+        self.a2a, self.folder = a2a, a2a.Folder(place)
+        command = [common.PYTHON, common.TOP / "a2a.py", "serve", "--dir", place, "-o", "json"]
+        super().__init__([*command, "--port", 0, "--tasks-per-minute", 0])
+        self.port = json.loads(self.process.stdout.readline())["port"]
+
+
+def send(server, text):
+    """Send a message and leave the answer for later."""
+    connection = http_client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+    params = {"message": common.message(text)}
+    connection.request("POST", "/", common.rpc_body("SendMessage", params), common.HEADERS)
+    return connection
+
+
+def answer(server, ring):
+    """Send, answer as a session does, and give the milliseconds until the caller has it."""
+    connection = send(server, "hello")
+    task = wait_for(server.folder.tasks)[0]
+    time.sleep(random.random() * 0.1)
+    server.a2a.write_whole(os.path.join(task["folder"], "answer.md"), "Good day")
+    started = time.perf_counter()
+    if ring:
+        server.folder.ring(task["name"])
+    result = json.loads(connection.getresponse().read())["result"]["task"]
+    wait = (time.perf_counter() - started) * 1e3
+    if result["artifacts"][0]["parts"][0]["text"] != "Good day":
+        raise SystemExit(result)
+    connection.close()
+    wait_for(lambda: not server.folder.tasks())
+    return wait
+
+
+def wait_for(condition):
+    for _ in range(10_000):
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.002)
+    raise SystemExit("it did not happen")
+
+
+BENCHES = {f.__name__: f for f in (cold, http, stream, growth, idle, grpc, files)}
 FRESH = {"growth", "idle"}  # these want servers that hold nothing yet
