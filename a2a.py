@@ -9790,7 +9790,8 @@ TASK_MODES = {
     "subagent": "give it to a subagent that knows nothing else",
     "fork": "give it to a subagent that knows this conversation",
 }
-REPLIES = ("answer", "question", "auth", "failed", "rejected", "progress")  # each a file NAME.md
+FINAL_REPLIES = ("answer", "question", "failed", "rejected")  # each a file NAME.md; it ends a turn
+REPLIES = ("progress", "auth", *FINAL_REPLIES)  # in the order in which they are taken
 
 
 def write_whole(path: str, data: str | bytes) -> None:
@@ -9901,6 +9902,7 @@ def stage(folder: str, task: Object) -> str:
     "asked"      the caller was asked something: nothing to do until it answers
     "cancelled"  nobody waits for it any more
     "replied"    a reply lies there and will be collected
+    "collected"  it was, and is on its way to the caller
     "picked"     somebody took it up, and was heard of within PICK_S
     "waiting"    for somebody to take it up
     """
@@ -9909,15 +9911,22 @@ def stage(folder: str, task: Object) -> str:
         return "asked"
     if state in TERMINAL_STATES:
         return "cancelled"
-    if any(os.path.exists(os.path.join(folder, name + ".md")) for name in REPLIES[:-1]):
+    if _final_in(folder):
         return "replied"
+    if _final_in(os.path.join(folder, "turns", str(task.get("turn")))):
+        return "collected"
     return "picked" if time.time() - last_sign(folder, task) < PICK_S else "waiting"
+
+
+def _final_in(folder: str) -> bool:
+    """Say whether a reply that ends a turn lies there."""
+    return any(os.path.lexists(os.path.join(folder, kind + ".md")) for kind in FINAL_REPLIES)
 
 
 def last_sign(folder: str, task: Object) -> float:
     """Give the time of the last sign that somebody works on the present turn; 0: none yet."""
     picked, outbox = os.path.join(folder, "picked"), os.path.join(folder, "outbox")
-    signs = [os.path.join(folder, "progress.md")]
+    signs = [os.path.join(folder, "progress.md"), os.path.join(folder, "auth.md")]
     try:
         with open(picked, encoding="ascii") as file:
             signs += [picked] if file.read() == str(task.get("turn")) else []
@@ -10270,8 +10279,6 @@ def file_part(name: str, data: bytes) -> Object:
 
 # --- the files agent ------------------------------------------------------------------------------
 
-_FINAL = ("answer", "question", "failed", "rejected")  # replies that end a turn
-
 
 class Taken(NamedTuple):
     """A reply that was taken from the folder of a task."""
@@ -10412,9 +10419,9 @@ class Desk:
                         break
                     except TaskFailed as error:
                         taken.append(Taken("failed", str(error)))
-                    if taken[-1].kind in _FINAL:
+                    if taken[-1].kind in FINAL_REPLIES:
                         break
-            if taken and taken[-1].kind not in _FINAL:
+            if taken and taken[-1].kind not in FINAL_REPLIES:
                 write_whole(self.at("picked"), str(self.task["turn"]))
         return taken
 
@@ -10441,7 +10448,7 @@ class Desk:
         """Have a reply taken again that nobody had time to pass on before the server ended."""
         for name in _REPLY_FILES:
             path = self.at("turns", str(self.task.get("turn")), name)
-            ends = name[:-3] in _FINAL and self.task.get("state") != INPUT_REQUIRED
+            ends = name[:-3] in FINAL_REPLIES and self.task.get("state") != INPUT_REQUIRED
             if ends and os.path.lexists(path) and not os.path.lexists(self.at(name)):
                 os.replace(path, self.at(name))
 
@@ -10480,8 +10487,7 @@ class Desk:
                         note.write(f"{name} came after that and was ignored.\n")
 
 
-_FINAL = ("answer", "question", "failed", "rejected")  # these end a turn
-_REPLY_FILES = [kind + ".md" for kind in ("progress", "auth", *_FINAL)]
+_REPLY_FILES = [kind + ".md" for kind in REPLIES]
 
 
 def _indented(task: Object) -> str:
@@ -10572,7 +10578,7 @@ class FilesAgent(Agent):
                 await desk.news()
                 for taken in await self._threads.run(desk.take):
                     await self._pass_on(turn, desk, taken)
-                    if taken.kind in _FINAL:
+                    if taken.kind in FINAL_REPLIES:
                         return
         finally:
             self._busy.discard(desk)
@@ -14110,8 +14116,9 @@ def find_open(folder: Folder, name: str) -> Object:
             if name in (settled, known.get("taskId")):
                 raise UsageError(f"the task has settled: {known.get('state')}")
         raise UsageError(f"no task {name!r} in {folder.path}", hint="inbox lists the open ones")
-    if task["stage"] == "cancelled":
-        raise UsageError("the task was cancelled by its caller")
+    if task["stage"] in ("cancelled", "collected"):
+        was = "answered already" if task["stage"] == "collected" else "cancelled by its caller"
+        raise UsageError(f"the task was {was}")
     if task["stage"] == "asked":
         raise UsageError("the task waits for its caller, who was asked something")
     if task["stage"] == "settled" or os.path.exists(os.path.join(task["folder"], "cancelled.md")):

@@ -107,10 +107,14 @@ class FolderTest(unittest.TestCase):
         self.assertEqual(["picked"], self.stages(), "somebody writes in its folder")
         os.utime(path / "outbox" / "x.txt", (old, old))
         self.assertEqual(["waiting"], self.stages())
-        for name in a2a.REPLIES[:-1]:
+        for name in a2a.FINAL_REPLIES:
             a2a.write_whole(str(path / f"{name}.md"), "")
             self.assertEqual(["replied"], self.stages(), name)
             os.unlink(path / f"{name}.md")
+        (path / "turns" / "1").mkdir(parents=True)
+        a2a.write_whole(str(path / "turns" / "1" / "answer.md"), "")
+        self.assertEqual(["collected"], self.stages())
+        os.unlink(path / "turns" / "1" / "answer.md")
         a2a.write_whole(str(path / "progress.md"), "half")
         self.assertEqual(["picked"], self.stages())
 
