@@ -3646,7 +3646,6 @@ class Http2Connection(Http2Machine):
                 raise UsageError(f"Header {name!r} cannot be written: a forbidden character in it")
         number = self.last_stream = self.last_stream + 2
         stream = Http2Stream(number, self.sender.settings[INITIAL_WINDOW_SIZE])
-        stream.move(SEND)
         stream.bodiless = method == "HEAD"
         self.streams[number] = stream
         pseudo = ((":method", method), (":scheme", self._scheme), (":authority", host))

@@ -250,6 +250,25 @@ class Talking(unittest.TestCase):
         seen, _ = exchange(self.client, self.server)
         self.assertEqual([200], [event.status for event in seen if type(event) is a2a.Response])
 
+    def test_a_large_head_is_cut_into_whole_frames(self):
+        for size, flags in (
+            (16384 * 2, [("HEADERS", 1), ("CONTINUATION", 0), ("CONTINUATION", 4)]),
+            (16384 + 5, [("HEADERS", 1), ("CONTINUATION", 4)]),
+            (16384, [("HEADERS", 1), ("CONTINUATION", 4)]),
+        ):
+            self.setUp()
+            self.client.request("GET", "/", [*HOST, ("a", "\xff" * size)])
+            found = [frame[:2] for frame in frames(self.client.take_output())][2:]
+            self.assertEqual(flags, found)
+        fields = [("a", "\xff" * 32000)]
+        fields.append(
+            ("b", "\xff" * (16384 * 2 - len(self.client.sender.encoder.encode(fields)) - 6))
+        )
+        sender = a2a.Http2Sender()
+        sender.fields(1, fields)
+        self.assertEqual([16384, 16384], [len(f[3]) for f in frames(b"".join(sender.output))])
+        self.assertEqual(("CONTINUATION", 4), frames(b"".join(sender.output))[-1][:2])
+
     def test_streams_mix_on_one_connection(self):
         for target in ("/a", "/b", "/c"):
             self.client.request("GET", target, HOST)
@@ -381,6 +400,43 @@ class Malformed(Http2Case):
                 request = a2a.Request("POST", "/", {"host": "a.example"}, 1, True)
                 self.assertEqual([request, a2a.End(1)], events)
                 self.assertFalse(self.server.closed)
+
+    def test_after_a_block_in_pieces_other_frames_may_follow(self):
+        data = frame("HEADERS", 1, 1) + frame("CONTINUATION", 4, 1, block(POST))
+        self.server.receive(data + frame("PING", 0, 0, b"12345678"))
+        self.assertEqual(["PING"], [found[0] for found in frames(self.server.take_output())])
+
+    def test_a_block_that_changes_the_table_is_read_each_time(self):
+        """What is remembered of heads must not hide it, nor outlive it."""
+        insert = block(GET) + b"\x40\x01a\x01"
+        for stream, fields, value in (
+            (1, insert + b"1", "1"),
+            (3, insert + b"1", "1"),
+            (5, block(GET) + b"\xbf", "1"),
+            (7, block(GET) + b"\xbe", "1"),
+            (9, block(GET) + b"\xbe", "1"),
+            (11, insert + b"2", "2"),
+            (13, block(GET) + b"\xbe", "2"),
+            (15, block(GET) + b"\xbf", "1"),
+        ):
+            events = self.server.receive(frame("HEADERS", 5, stream, fields))
+            self.assertEqual(value, events[0].headers["a"], stream)
+
+    def test_bodies_of_exactly_their_length(self):
+        for size in (0, 1, 2):
+            self.setUp()
+            length = ("content-length", str(size))
+            data = headers(1, [*POST, length], 4)
+            for _ in range(size):
+                data += frame("DATA", 0, 1, b"x")
+            events = self.server.receive(data + frame("DATA", 1, 1))
+            self.assertEqual(a2a.End(1), events[-1])
+
+    def test_the_largest_window(self):
+        self.server.receive(headers(1, POST, 4) + setting((4, 2**31 - 1)))
+        self.assertEqual(2**31 - 1, self.server.streams[1].window)
+        self.server.receive(number("WINDOW_UPDATE", 0, 2**31 - 1 - 65535))
+        self.assertFalse(self.server.closed)
 
     def test_a_star_is_for_options(self):
         head = [(":method", "OPTIONS"), (":scheme", "http"), (":path", "*")]
@@ -784,11 +840,14 @@ class Floods(Http2Case):
             "empty DATA": frame("DATA", 0, 1),
             "padding alone": frame("DATA", 8, 1, b"\3\0\0\0"),
             "frames unknown": frame(99, 0, 0, b"x"),
+            "RST_STREAM of an ended stream": number("RST_STREAM", 3, 8),
             "GOAWAY": frame("GOAWAY", 0, 0, bytes(8)),
         }.items():
             with self.subTest(name):
                 self.setUp()
-                self.server.receive(headers(1, POST, 4))
+                self.server.receive(headers(1, POST, 4) + headers(3, GET))
+                self.server.respond(3, 204, [])
+                self.server.take_output()
                 self.calm(data * many)
 
     def test_settings_cost_by_their_number(self):
@@ -816,7 +875,10 @@ class Floods(Http2Case):
         for stream in range(1, 2 * a2a.HTTP2_RESETS + 2, 2):
             data += headers(stream, GET) + number("RST_STREAM", stream, 8)
         self.assertEqual(a2a.HTTP2_RESETS + 1, data.count(block(GET)))
-        self.calm(data)
+        one = len(headers(1, GET) + number("RST_STREAM", 1, 8))
+        self.server.receive(data[:-one])
+        self.assertFalse(self.server.closed)
+        self.calm(data[-one:])
 
     def test_resets_over_a_long_time_are_fine(self):
         for stream in range(1, 1001, 2):
