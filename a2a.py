@@ -9982,7 +9982,7 @@ class FolderOptions(NamedTuple):
 
 
 FRAME = """\
-# A2A task, turn {turn}
+# A2A task: turn {turn}
 
 Task: {task}
 Context: {context}
@@ -10012,7 +10012,8 @@ Answer by writing one of these files into {folder}
   failed.md    why it cannot be done
   rejected.md  why you decline it
   progress.md  how far you are, as often as there is news
-or by {command} "TEXT", with --ask, --auth, --fail, --reject or --progress.
+or by this command, with --ask, --auth, --fail, --reject or --progress for the other kinds:
+  {command} "TEXT"
 Files that belong to the answer go into the outbox before it; each becomes an artifact.
 Once there is a cancelled.md, nobody waits for the answer any more."""
 

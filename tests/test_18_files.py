@@ -841,7 +841,7 @@ class Commands(unittest.TestCase):
     def test_a_framed_command_reads_the_prompt(self):
         client = self.client("print(sys.stdin.read())", framed=True)
         text = a2a.text_of(client.send(["do this", {"raw": "eA=="}])["task"])
-        self.assertRegex(text, r"(?s)^# A2A task, turn 1\n.*begins ---\n.*do this\n.*Print the")
+        self.assertRegex(text, r"(?s)^# A2A task: turn 1\n.*begins ---\n.*do this\n.*Print the")
         self.assertRegex(text, r"1 bytes, in .*/inbox/1/part-2\.bin ---")
 
     def test_a_link_in_the_outbox_fails_the_task(self):
