@@ -431,6 +431,8 @@ class Malformed(Http2Case):
                 data += frame("DATA", 0, 1, b"x")
             events = self.server.receive(data + frame("DATA", 1, 1))
             self.assertEqual(a2a.End(1), events[-1])
+        events = self.server.receive(headers(3, [*POST, ("content-length", "0")]))
+        self.assertEqual(a2a.End(3), events[-1])
 
     def test_the_largest_window(self):
         self.server.receive(headers(1, POST, 4) + setting((4, 2**31 - 1)))
