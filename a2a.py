@@ -7022,8 +7022,9 @@ class ServerWire:
 
     def write(self, data: bytes) -> None:
         """Send bytes, now or as soon as the peer takes them."""
-        self._written += len(data)
-        self.transport.write(data)
+        if not self.transport.is_closing():  # asyncio logs each write to a connection that is lost
+            self._written += len(data)
+            self.transport.write(data)
 
     def find_unsent(self, clock: float) -> int:
         """Give the bytes that wait for the peer, and note since when there are some."""

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import logging
 import os
 import pathlib
 import socket
@@ -93,6 +94,12 @@ class Host:
         except KeyError:
             await asyncio.sleep(0)
             exchange.respond(200, [], b"caught")
+
+    async def do_lost(self, exchange):
+        exchange.start(200, [])
+        exchange._lane.wire.abort()  # as a reset by the peer does
+        for _ in range(10):
+            exchange.write(b"piece")
 
     async def do_forever(self, exchange):
         await asyncio.sleep(1000)
@@ -595,6 +602,13 @@ class LeavingTest(unittest.TestCase):
             connect(host, b"PO").close()
             eventually(lambda: not host.wires())
         self.assertEqual([], host.seen)
+
+    def test_what_is_written_to_a_lost_connection_fills_no_log(self):
+        with Host() as host, self.assertLogs("asyncio") as logs:
+            read_all(connect(host, GET % b"/lost"))
+            eventually(lambda: not host.wires())
+            logging.getLogger("asyncio").warning("the end")
+        self.assertEqual(["WARNING:asyncio:the end"], logs.output)
 
     def test_nothing_is_left_of_connections_that_went(self):
         def left():
