@@ -7270,7 +7270,8 @@ def plain_block(text: str) -> str:
 def log(text: str) -> None:
     """Write to stderr what happened; no peer writes our log: lines after the first are set in."""
     lines = plain_block(text).rstrip().replace("\n", "\n    ")
-    print(lines, file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # who reads the log may have left: the work goes on
+        print(lines, file=sys.stderr, flush=True)
 
 
 def outgoing_address(family: int) -> str:
@@ -7447,12 +7448,27 @@ def attach(
             headers[scheme.key.lower()] = key
     if not all(re.fullmatch(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?", v) for v in headers.values()):
         raise UsageError("A credential holds characters that no header can carry")
+    check_header_names(headers)
     return headers, query
+
+
+# A second Host or length is how requests are smuggled past a proxy, even by mistake.
+_OF_THE_CONNECTION = (
+    "connection", "content-length", "expect", "host", "keep-alive", "proxy-connection", "te",
+    "trailer", "transfer-encoding", "upgrade",
+)  # fmt: skip
+
+
+def check_header_names(names: Iterable[str]) -> None:
+    """Refuse headers of a user or a card that only the connection itself may set."""
+    wrong = [name for name in names if name.lower() in _OF_THE_CONNECTION]
+    if wrong:
+        raise UsageError(f"The header {wrong[0]} is set by the connection alone")
 
 
 def bound_origin(url: Url) -> str:
     """Give the origin that credentials are bound to; the names of this machine are one."""
-    return (url._replace(host="localhost") if is_loopback(url.host) else url).origin
+    return (url._replace(host="127.0.0.1") if is_loopback(url.host) else url).origin
 
 
 def check_destination(
@@ -7820,7 +7836,7 @@ class CardFinder:
         tried = "".join(f"\n  {place}: {said}" for place, said in self.tried)
         if not any(said in ("HTTP 401", "HTTP 403") for _, said in self.tried):
             return CardNotFound(f"No agent card for {where}; tried{tried}")
-        hint = "--card-header 'Authorization: Bearer TOKEN' signs in for the card alone."
+        hint = "--card-header 'Authorization: ...' signs in for the card alone."
         if self._options.card_headers:
             return AuthFailed(f"The credentials for the card of {where} were refused{tried}")
         return CredentialsMissing(f"The card of {where} needs credentials{tried}", hint=hint)
@@ -8198,6 +8214,7 @@ class Link:
         self.interfaces: list[Interface] = []
         self._agent = agent
         self._secrets = options.secrets()
+        check_header_names([*(options.headers or ()), *(options.card_headers or ())])
         self._transports: dict[Interface, HttpTransport] = {}
         self.pool = Pool(
             TlsOptions(options.ca, options.cert, options.key, options.insecure),
@@ -12903,25 +12920,40 @@ def json_text(value: Json, indent: int | None = None) -> str:
     return re.sub(_CONTROL, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def abandon_output() -> None:
+    """Let what follows go nowhere: the flush at the interpreter's end must not complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 class Console:
     """Standard output and standard error, in UTF-8 whatever the machine says."""
 
     def __init__(self) -> None:
         self.secrets: set[str] = set()
+        for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+            if getattr(sys, name) is None:  # whoever started us closed it
+                setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
     def write(self, text: str) -> None:
         """Write to standard output, at once."""
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            abandon_output()
+            raise A2AError(f"the output cannot be written: {error.strerror or error}") from None
 
     def note(self, label: str, text: str) -> None:
         """Write a diagnostic to standard error, without any credential."""
         lines = plain_block(self.hide(text)).strip().split("\n")
-        sys.stderr.write(f"{label}: " + "\n  ".join(lines) + "\n")
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):  # who reads it may have left: that changes no outcome
+            sys.stderr.write(f"{label}: " + "\n  ".join(lines) + "\n")
+            sys.stderr.flush()
 
     def warn(self, text: str) -> None:
         """Write a warning."""
@@ -13614,7 +13646,7 @@ def check_card(client: Client) -> None:
             raise
     found = violations("AgentCard", raw)
     if found:
-        lines = "".join(f"\n  {path}: {text}" for path, text in found)
+        lines = "".join(f"\n  {path or 'the card'}: {text}" for path, text in found)
         raise CardInvalid("The card breaks the schema of A2A:" + lines)
 
 
@@ -14626,6 +14658,9 @@ def execute(run: Invocation) -> None:
         with contextlib.suppress(ValueError):  # only the main thread may
             signal.signal(signal.SIGTERM, _terminate)
         choose_agent(run, takes_more=" " in command.arguments)
+    if line.words() and command.arguments in ("", "AGENT"):
+        usage = f"{command.name} {command.arguments}".strip()
+        raise UsageError(f"nothing can be made of {line.words()[0]!r}", hint=f"usage: {usage}")
     command.run(run)
     run.out.close()
 
@@ -14683,8 +14718,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as signalled:
         return interrupted(run, signalled)
     except BrokenPipeError:
-        # Whoever read our output has left; the interpreter's own flush at exit must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        abandon_output()  # whoever read it has left
         return 141
     except Exception as failure:
         return broken(run, failure)

@@ -178,6 +178,18 @@ class AttachTest(unittest.TestCase):
                 self.attached(names, **given)
             self.assertNotIn("Evil", str(caught.exception))
 
+    def test_headers_of_the_connection_are_not_given_by_a_card_or_a_user(self):
+        """AUTH-16: a second Host or length would be read differently on the way."""
+        for name in ("Content-Length", "host", "Transfer-Encoding", "Connection"):
+            scheme = a2a.Scheme("k", "api_key", "an API key", name, "header")
+            with self.subTest(name=name):
+                with self.assertRaises(a2a.UsageError) as caught:
+                    a2a.attach([scheme], a2a.Credentials(api_key="5"))
+                self.assertIn(name.lower(), str(caught.exception).lower())
+                with self.assertRaises(a2a.UsageError):
+                    a2a.check_header_names(["x-trace", name])
+        a2a.check_header_names(["Authorization", "X-Trace", "A2A-Extensions"])
+
 
 class DestinationTest(unittest.TestCase):
     def check(self, url, origin="https://a.example", trusted=(), allow_http=False):
@@ -220,7 +232,7 @@ class DestinationTest(unittest.TestCase):
 
     def test_the_names_of_this_machine_are_one(self):
         origins = [a2a.bound_origin(a2a.read_url(f"http://{h}:80")) for h in ("localhost", "[::1]")]
-        self.assertEqual(["http://localhost"] * 2, origins)
+        self.assertEqual(["http://127.0.0.1"] * 2, origins)
         origin = a2a.bound_origin(a2a.read_url("http://localhost:8080/"))
         self.assertTrue(self.check("http://127.0.0.1:8080/", origin=origin))
         self.refused("http://127.0.0.1:8081/", origin=origin)

@@ -1156,7 +1156,8 @@ class CardTest(ClientCase):
         with support.Peer(script) as peer:
             client = self.client(peer.url, bearer="right")
             error = self.fails(a2a.CredentialsMissing, lambda: client.card)
-            self.assertIn("--card-header", error.hint)
+            self.assertIn("--card-header 'Authorization: ...'", error.hint)
+            self.assertNotIn(a2a.HIDDEN, a2a.redact(error.hint))
             self.assertNotIn("authorization", peer.requests[0][2])
             wrong = self.client(peer.url, card_headers={"authorization": "Bearer wrong"})
             self.fails(a2a.AuthFailed, lambda: wrong.card)
@@ -1438,6 +1439,12 @@ class SignInTest(ClientCase):
         self.fails(a2a.Unreachable, refused.get, "t1")
         trusted = self.client(agent, bearer="t0ken", ca=str(folder / "rogue-ca.pem"))
         self.assertEqual(task(), trusted.get("t1"))
+
+    def test_headers_of_the_connection_are_no_service_parameters(self):
+        agent = self.agent()
+        for options in ({"headers": {"Host": "b"}}, {"card_headers": {"Content-Length": "5"}}):
+            with self.subTest(options=options), self.assertRaises(a2a.UsageError):
+                self.client(agent, **options)
 
 
 class NoiseTest(ClientCase):

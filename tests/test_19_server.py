@@ -298,6 +298,14 @@ class LogTest(unittest.TestCase):
         escaped = "a\\x1b[31m\n    FAKE\\x0d\\u202e\\u2028\\x9b\\ud800 Grüße\n"
         self.assertEqual(escaped, out.getvalue())
 
+    def test_a_log_that_nobody_reads_any_more_stops_no_work(self):
+        ours, theirs = os.pipe()
+        os.close(ours)
+        with open(theirs, "w", encoding="utf-8") as pipe, contextlib.redirect_stderr(pipe):
+            a2a.log("into the void")
+            with contextlib.suppress(OSError):
+                pipe.close()  # tries once more to flush what could not be written
+
 
 def message(text="hi", **fields):
     """Give a SendMessageRequest."""

@@ -404,6 +404,23 @@ class UsageTest(Folder):
         self.assertEqual((2, ""), (done.returncode, done.stdout))
         self.assertIn("Error: unknown option --nonsense\nCode: A2ACLI_ERR_USAGE\n", done.stderr)
 
+    def test_a_word_that_nothing_can_be_made_of_is_not_passed_over(self):
+        for command in (
+            "serve",
+            "demo-server",
+            "demo",
+            "config show",
+            "status",
+            "card get",
+            "task list",
+        ):
+            agent = ["http://127.0.0.1:1"] if command in ("card get", "task list") else []
+            with self.subTest(command=command):
+                done = self.cli(*command.split(), *agent, "surplus")
+                self.assertEqual((2, ""), (done.returncode, done.stdout))
+                self.assertIn("Error: nothing can be made of 'surplus'\n", done.stderr)
+                self.assertIn(f"Hint: usage: {command}", done.stderr)
+
     def test_hints_name_what_was_meant(self):
         self.assertIn("did you mean send?", self.cli("sned").stderr)
         self.assertIn("task get", self.cli("task").stderr)
@@ -649,6 +666,39 @@ class OutputTest(Folder):
             self.assertEqual(b"", child.stderr.read())
             child.stderr.close()
             self.assertIn(child.wait(30), (0, 141))  # 0: the pipe took it all before it broke
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "needs a device that is full")
+    def test_output_that_cannot_be_written_is_said_plainly(self):
+        for form, said in (("text", "Error: the output cannot be written: "), ("json", "")):
+            command = [sys.executable, str(support.A2A), "config", "show", "-o", form]
+            with self.subTest(form=form), open("/dev/full", "wb") as full:
+                done = subprocess.run(
+                    command,
+                    stdout=full,
+                    stderr=subprocess.PIPE,
+                    env=support.clean_environment(),
+                    timeout=30,
+                )
+                error = done.stderr.decode()
+                self.assertEqual(1, done.returncode, error)
+                self.assertTrue(error.startswith(said), error)
+                self.assertNotIn("Traceback", error)
+                self.assertNotIn("Exception ignored", error)
+
+    @unittest.skipIf(os.name == "nt", "closes descriptors in a POSIX shell")
+    def test_closed_standard_streams_are_no_failure(self):
+        def run(command, closed, env):
+            line = f'"$0" "$1" {command} {closed}'
+            words = ["/bin/sh", "-c", line, sys.executable, str(support.A2A)]
+            return subprocess.run(words, capture_output=True, env=env, timeout=30)
+
+        env = support.clean_environment()
+        for closed in (">&-", "2>&-", "<&-", "<&- >&- 2>&-", "2</dev/null"):
+            with self.subTest(closed=closed):
+                done = run("config show", closed, env)
+                self.assertEqual((0, b""), (done.returncode, done.stderr))
+                done = run("send http://127.0.0.1:1 -", closed, env)
+                self.assertEqual((3, b""), (done.returncode, done.stdout))
 
     def test_a_failed_task_is_shown_as_failed_with_all_it_has(self):
         """TASK-18: REJECTED plus a data artifact is no success."""
