@@ -113,6 +113,8 @@ if TYPE_CHECKING:
 
     Json = Any  # a value as json.loads gives it
     Object = dict[str, Any]  # a message of the data model, in the shape of its JSON
+    Headers = list[tuple[str, str]]  # names in lower case, values as latin-1 text
+    Fields = Sequence[tuple[str, str]]  # the same where it is only read
     Event = Union["Request", "Response", "Data", "End"]
     Http2Event = Union[Event, "Reset", "GoAway", "WindowOpen"]
 else:
@@ -2100,7 +2102,7 @@ def read_fields(block: str, singles: frozenset[str] = frozenset()) -> dict[str, 
     return fields
 
 
-def write_fields(fields: list[tuple[str, str]]) -> str:
+def write_fields(fields: Headers) -> str:
     """Write header lines, each with its CRLF.
 
     Raises   UsageError: a line break, control character or other byte that has no place there
@@ -2355,7 +2357,7 @@ class Http1Server(Http1Reader):
     keep_alive        False: close the connection after the answer
     expects_continue  the client waits for CONTINUE before it sends the body; set it to False once
                       that is written
-    idle, waiting_for_head, in_body   say which deadline runs
+    idle, in_body     say which deadline runs; when neither is true, it is that of a head
     """
 
     __slots__ = ("_answer", "_http10", "_method", "expects_continue")
@@ -2371,10 +2373,6 @@ class Http1Server(Http1Reader):
     def idle(self) -> bool:
         """Between requests, with no byte of the next."""
         return self._state is HEAD and not self._buffer
-
-    @property
-    def waiting_for_head(self) -> bool:
-        return self._state is HEAD
 
     def receive_eof(self) -> list[Event]:
         """Take the end of the client's bytes; a request that came whole can still be answered.
@@ -2447,7 +2445,7 @@ class Http1Server(Http1Reader):
     def _begin_next(self) -> None:
         self._state, self._answer, self._method, self._discard = HEAD, OWED, "", False
 
-    def respond(self, status: int, headers: Iterable[tuple[str, str]], body: bytes = b"") -> bytes:
+    def respond(self, status: int, headers: Fields, body: bytes = b"") -> bytes:
         """Write a whole answer; Content-Length and Connection are added."""
         silent = self._method == "HEAD" or status in (204, 304)
         sized = [] if status in (204, 304) else [("content-length", str(len(body)))]
@@ -2455,7 +2453,7 @@ class Http1Server(Http1Reader):
         self._finish()
         return head if silent else head + body
 
-    def start(self, status: int, headers: Iterable[tuple[str, str]]) -> bytes:
+    def start(self, status: int, headers: Fields) -> bytes:
         """Write the head of an answer whose length is not known."""
         self._answer = PLAIN if self._http10 else CHUNKED
         coding = []
@@ -2479,7 +2477,7 @@ class Http1Server(Http1Reader):
         self._finish()
         return last
 
-    def _write_head(self, status: int, fields: list[tuple[str, str]]) -> bytes:
+    def _write_head(self, status: int, fields: Headers) -> bytes:
         if self.in_body:
             # A large or unannounced rest of a body is not worth reading to keep the connection.
             short = self._state is SIZED and self._left <= BODY_BEFORE_SIGN_IN_BYTES
@@ -2527,9 +2525,7 @@ class Http1Client(Http1Reader):
         self._buffer.clear()
         return data
 
-    def request(
-        self, method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes = b""
-    ) -> bytes:
+    def request(self, method: str, target: str, headers: Fields, body: bytes = b"") -> bytes:
         """Write a request; headers hold Host. Content-Length and Accept-Encoding are added.
 
         Raises   UsageError: a method, target or header that cannot be written
@@ -2671,8 +2667,6 @@ def write_event(data: bytes) -> bytes:
 # ============================================================================
 # Header lists to bytes and back. One encoder and one decoder a connection, each with its table.
 # Rule: a size is checked before the bytes it bounds are kept.
-
-Headers = list[tuple[str, str]]  # names in lower case, values as latin-1 text
 
 # Appendix A: a name and its values; each pair is one index, a name alone has the value "".
 _STATIC = """
@@ -2981,7 +2975,7 @@ class HpackEncoder:
             self._updates = [min([*self._updates, limit_bytes]), limit_bytes]
             self._blocks.clear()
 
-    def encode(self, fields: Sequence[tuple[str, str]]) -> bytes:
+    def encode(self, fields: Fields) -> bytes:
         """Encode a header list; names are in lower case already."""
         key = tuple(fields)
         block = self._blocks.get(key)
@@ -3292,7 +3286,7 @@ class Http2Sender:
         """Write a frame that is one number: RST_STREAM or WINDOW_UPDATE."""
         self.frame(kind, 0, stream, value.to_bytes(4, "big"))
 
-    def fields(self, stream: int, fields: Sequence[tuple[str, str]], flags: int = 0) -> None:
+    def fields(self, stream: int, fields: Fields, flags: int = 0) -> None:
         """Write a header list, in as many frames as the peer's MAX_FRAME_SIZE asks for."""
         block, most = self.encoder.encode(fields), self.settings[MAX_FRAME_SIZE]
         if len(block) <= most:
@@ -3628,7 +3622,7 @@ class Http2Connection(Http2Machine):
         return b"".join(output)
 
     def request(
-        self, method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes = b"",
+        self, method: str, target: str, headers: Fields, body: bytes = b"",
         end: bool = True,
     ) -> int:  # fmt: skip
         """Send a request, has_room provided; give the number of its stream.
@@ -3653,17 +3647,15 @@ class Http2Connection(Http2Machine):
         self._send(stream, head, body, end)
         return number
 
-    def start(
-        self, number: int, status: int, headers: Iterable[tuple[str, str]], end: bool = False
-    ) -> None:
+    def start(self, number: int, status: int, headers: Fields, end: bool = False) -> None:
         """Send the head of an answer, final or interim (1xx)."""
         stream = self.streams.get(number)
         if stream is not None:
             self._send(stream, [(":status", str(status)), *headers], b"", end)
 
     def respond(
-        self, number: int, status: int, headers: Iterable[tuple[str, str]], body: bytes = b"",
-        trailers: Sequence[tuple[str, str]] = (),
+        self, number: int, status: int, headers: Fields, body: bytes = b"",
+        trailers: Fields = (),
     ) -> None:  # fmt: skip
         """Send a whole answer. With trailers that is one of gRPC: without a body they are its
         head too; all others get their Content-Length.
@@ -4273,9 +4265,9 @@ class Reply(NamedTuple):
     """A whole answer."""
 
     status: int
-    headers: list[tuple[str, str]]
+    headers: Headers
     body: bytes
-    trailers: Sequence[tuple[str, str]] = ()
+    trailers: Fields = ()
 
 
 class RouteError(Fault):
@@ -4336,7 +4328,7 @@ def _read_body(body: bytes) -> Json:
         raise JSONParseError(f"{JSONParseError.text}: {error}") from None
 
 
-def _retry_after(fault: Fault) -> list[tuple[str, str]]:
+def _retry_after(fault: Fault) -> Headers:
     return [("retry-after", str(fault.retry_after_s))] if fault.retry_after_s else []
 
 
@@ -4511,7 +4503,7 @@ def _read_event(value: Json, warn: Warn) -> Object:
 
 def _request_headers(
     operation: Operation, content_type: str, version: str, extensions: Sequence[str]
-) -> list[tuple[str, str]]:
+) -> Headers:
     accept = f"{SSE_TYPE}, {content_type}" if operation.streams else content_type
     if content_type != JSON_TYPE:
         accept += f", {JSON_TYPE}"
@@ -4532,7 +4524,7 @@ class Binding:
     payload = staticmethod(write_json)
     heartbeat = SSE_COMMENT
 
-    def trailers(self, fault: Fault | None = None) -> Sequence[tuple[str, str]]:
+    def trailers(self, fault: Fault | None = None) -> Fields:
         """Give what follows the body of a stream, or of one that ends with a fault."""
         return ()
 
@@ -4625,7 +4617,7 @@ class JsonRpcBinding(Binding):
     def request(
         self, operation: Operation, params: Object, base_path: str, request_id: str,
         version: str = PROTOCOL_VERSION, extensions: Sequence[str] = (), verb: str = "",
-    ) -> tuple[str, str, list[tuple[str, str]], bytes]:  # fmt: skip
+    ) -> tuple[str, str, Headers, bytes]:  # fmt: skip
         """Give the method, target, headers and body that do an operation."""
         envelope = {"jsonrpc": "2.0", "id": request_id, "method": operation.name, "params": params}
         headers = _request_headers(operation, JSON_TYPE, version, extensions)
@@ -4791,7 +4783,7 @@ class RestBinding(Binding):
     def request(
         self, operation: Operation, params: Object, base_path: str, request_id: str,
         version: str = PROTOCOL_VERSION, extensions: Sequence[str] = (), verb: str = "",
-    ) -> tuple[str, str, list[tuple[str, str]], bytes]:  # fmt: skip
+    ) -> tuple[str, str, Headers, bytes]:  # fmt: skip
         """Give the method, target, headers and body that do an operation.
 
         verb  instead of the usual one (AMB-1: GET to subscribe, where POST is not taken)
@@ -4868,7 +4860,7 @@ class GrpcBinding(Binding):
     """gRPC (A2A section 10): a call is a stream of HTTP/2, its outcome stands in the trailers."""
 
     name = "GRPC"
-    stream_headers: list[tuple[str, str]] = [("content-type", GRPC_TYPE)]
+    stream_headers: Headers = [("content-type", GRPC_TYPE)]
     payload = staticmethod(write_stream_response)
     heartbeat = b""
 
@@ -4908,7 +4900,7 @@ class GrpcBinding(Binding):
         """Answer with trailers only."""
         return Reply(200, self.stream_headers, b"", self.trailers(fault))
 
-    def trailers(self, fault: Fault | None = None) -> Sequence[tuple[str, str]]:
+    def trailers(self, fault: Fault | None = None) -> Fields:
         if fault is None:
             return GRPC_OK
         if fault.http_status == 413:
@@ -4925,7 +4917,7 @@ class GrpcBinding(Binding):
     def request(
         self, operation: Operation, params: Object, base_path: str, request_id: str,
         version: str = PROTOCOL_VERSION, extensions: Sequence[str] = (), verb: str = "",
-    ) -> tuple[str, str, list[tuple[str, str]], bytes]:  # fmt: skip
+    ) -> tuple[str, str, Headers, bytes]:  # fmt: skip
         """Give the method, path, headers and body that do an operation."""
         headers = [
             ("te", "trailers"),
@@ -4990,11 +4982,6 @@ def artifact_update(
 def is_terminal(task: Object) -> bool:
     """Say whether the task has ended for good."""
     return task["status"]["state"] in TERMINAL_STATES
-
-
-def is_settled(task: Object) -> bool:
-    """Say whether a waiting caller stops waiting: the task has ended or needs something."""
-    return task["status"]["state"] in SETTLED_STATES
 
 
 def snapshot(task: Object, history_length: int | None = None, artifacts: bool = True) -> Object:
@@ -5800,7 +5787,7 @@ def _tunnel(stream: Stream, url: Url, proxy: Proxy, patience: Patience) -> None:
     stream.early = connection.take_rest()
 
 
-def _proxy_headers(proxy: Proxy) -> list[tuple[str, str]]:
+def _proxy_headers(proxy: Proxy) -> Headers:
     return [("proxy-authorization", proxy.authorization)] if proxy.authorization else []
 
 
@@ -5861,7 +5848,7 @@ class Pool:
         connection: Connection,
         method: str,
         url: Url,
-        headers: list[tuple[str, str]],
+        headers: Headers,
         body: bytes,
         patience: Patience,
     ) -> Answer:
@@ -6397,15 +6384,15 @@ class Exchange:
     def respond(
         self,
         status: int,
-        headers: list[tuple[str, str]],
+        headers: Headers,
         body: bytes = b"",
-        trailers: Sequence[tuple[str, str]] = (),
+        trailers: Fields = (),
     ) -> None:
         """Write a whole answer; HTTP/1.1 has no use for the trailers."""
         self.started = self.ended = True
         self._lane.respond(self, status, headers, body, trailers)
 
-    def start(self, status: int, headers: list[tuple[str, str]]) -> None:
+    def start(self, status: int, headers: Headers) -> None:
         """Write the head of an answer whose body comes by write() and ends with end()."""
         self.started = True
         self.due = self._lane.wire.listener.clock + SSE_COMMENT_S
@@ -6424,7 +6411,7 @@ class Exchange:
             waiters.append(waiter)
             await waiter
 
-    def end(self, trailers: Sequence[tuple[str, str]] = ()) -> None:
+    def end(self, trailers: Fields = ()) -> None:
         """End the body begun with start(); HTTP/1.1 has no use for the trailers."""
         self.ended = True
         self._lane.end(self, trailers)
@@ -6655,8 +6642,8 @@ class Http1Lane(Lane):
     # For the exchange.
 
     def respond(
-        self, exchange: Exchange, status: int, headers: list[tuple[str, str]], body: bytes,
-        trailers: Sequence[tuple[str, str]] = (),
+        self, exchange: Exchange, status: int, headers: Headers, body: bytes,
+        trailers: Fields = (),
     ) -> None:  # fmt: skip
         """Write a whole answer in one piece."""
         listener = self.wire.listener
@@ -6664,7 +6651,7 @@ class Http1Lane(Lane):
             self.machine.keep_alive = False
         self.wire.write(self.machine.respond(status, [*headers, listener.date], body))
 
-    def start(self, exchange: Exchange, status: int, headers: list[tuple[str, str]]) -> None:
+    def start(self, exchange: Exchange, status: int, headers: Headers) -> None:
         """Write the head of an answer."""
         self.wire.write(self.machine.start(status, [*headers, self.wire.listener.date]))
 
@@ -6672,7 +6659,7 @@ class Http1Lane(Lane):
         """Write a piece of its body."""
         self.wire.write(self.machine.data(data))
 
-    def end(self, exchange: Exchange, trailers: Sequence[tuple[str, str]]) -> None:
+    def end(self, exchange: Exchange, trailers: Fields) -> None:
         """Write the end of its body."""
         self.wire.write(self.machine.end())
 
@@ -6855,8 +6842,8 @@ class Http2Lane(Lane):
     # For the exchange.
 
     def respond(
-        self, exchange: Exchange, status: int, headers: list[tuple[str, str]], body: bytes,
-        trailers: Sequence[tuple[str, str]] = (),
+        self, exchange: Exchange, status: int, headers: Headers, body: bytes,
+        trailers: Fields = (),
     ) -> None:  # fmt: skip
         """Write a whole answer."""
         headers = [*headers, self.wire.listener.date]
@@ -6864,7 +6851,7 @@ class Http2Lane(Lane):
         self._unwritten_bytes += len(body)
         self._flush()
 
-    def start(self, exchange: Exchange, status: int, headers: list[tuple[str, str]]) -> None:
+    def start(self, exchange: Exchange, status: int, headers: Headers) -> None:
         """Write the head of an answer."""
         headers = [*headers, self.wire.listener.date]
         self.machine.start(exchange.request.stream, status, headers)
@@ -6876,7 +6863,7 @@ class Http2Lane(Lane):
         self._unwritten_bytes += len(data)
         self._flush()
 
-    def end(self, exchange: Exchange, trailers: Sequence[tuple[str, str]]) -> None:
+    def end(self, exchange: Exchange, trailers: Fields) -> None:
         """Write the end of its body."""
         if trailers:
             self.machine.trailers(exchange.request.stream, list(trailers))
@@ -7640,8 +7627,8 @@ def read_data_uri(url: str) -> tuple[str, bytes]:
     """
     head, comma, data = url.partition(",")
     scheme, _, media_type = head.partition(":")
-    if not comma or scheme.lower() != "data":
-        raise PeerError("Not a data: URI")
+    if not comma or scheme.lower() != "data" or not url.isascii():
+        raise PeerError("A data: URI cannot be read")
     content = urllib.parse.unquote_to_bytes(data)
     kind, mark, last = media_type.rpartition(";")
     if mark and last.strip().lower() == "base64":
@@ -7649,7 +7636,7 @@ def read_data_uri(url: str) -> tuple[str, bytes]:
         try:
             content = decode_base64(re.sub(r"\s", "", content.decode("latin-1")))
         except ValueError:
-            raise PeerError("A data: URI does not hold the base64 that it announces") from None
+            raise PeerError("A data: URI cannot be read: it does not hold base64") from None
     return media_type or "text/plain;charset=US-ASCII", content
 
 
@@ -11951,7 +11938,7 @@ class CardPage:
             ("last-modified", self._modified),
         ]
 
-    def answer(self, headers: Mapping[str, str]) -> tuple[int, list[tuple[str, str]], bytes]:
+    def answer(self, headers: Mapping[str, str]) -> tuple[int, Headers, bytes]:
         """Give status, headers and body for a GET or HEAD."""
         if self._is_known(headers):
             return 304, self._headers, b""
@@ -13116,23 +13103,6 @@ class TextOutput:
                 self.field(label, message[key])
 
 
-def read_data_url(url: str) -> tuple[str, bytes]:
-    """Read a data: URL: its media type and its bytes (RFC 2397).
-
-    Raises  PeerError: it is none
-    """
-    head, comma, data = url[5:].partition(",")
-    kind, encoded, _ = head.partition(";base64")
-    try:
-        content = urllib.parse.unquote(data, "latin-1").encode("latin-1")
-        content = decode_base64(content.decode("ascii")) if encoded else content
-    except ValueError:
-        comma = ""
-    if not comma:
-        raise PeerError("a data: address that cannot be read")
-    return kind or "text/plain", content
-
-
 def describe_file(part: Object) -> str:
     """Say what a file part is: its name, media type and size or address."""
     kind = part.get("mediaType") or "unknown type"
@@ -13149,7 +13119,7 @@ def describe_file(part: Object) -> str:
 
 def _describe_data_url(url: str) -> tuple[str, str]:
     try:
-        kind, data = read_data_url(url)
+        kind, data = read_data_uri(url)
     except PeerError as error:
         return "unknown type", str(error)
     return kind, f"{len(data)} bytes"
@@ -13229,7 +13199,6 @@ class Invocation:
         self.argv = argv
         self.line = Line()
         self.console = Console()
-        self.command: Command | None = None
         self.settings = Settings("A2ACLI_", [], [])
         self.as_json = wants_json(argv, os.environ)
         self.out: TextOutput | JsonOutput = TextOutput(self.console)
@@ -13738,7 +13707,7 @@ def part_file(part: Object, artifact: Object) -> tuple[bytes | None, str]:
     if "raw" in part:
         data, kind = decode_base64(part["raw"]), part.get("mediaType", "")
     elif "url" in part:
-        kind, data = read_data_url(part["url"]) if part["url"][:5] == "data:" else ("", None)
+        kind, data = read_data_uri(part["url"]) if part["url"][:5] == "data:" else ("", None)
     elif "text" in part:
         data, kind = part["text"].encode("utf-8", "replace"), part.get("mediaType") or "text/plain"
     else:
@@ -14643,7 +14612,7 @@ def execute(run: Invocation) -> None:
     if line.given("version"):
         run.console.write(f"a2a.py {VERSION}\n")
         return
-    run.command = command = choose_command(line)
+    command = choose_command(line)
     takes = {option.name for option in options_of(command)}
     wrong = next((name for name, _ in line.typed if name not in takes), None)
     if wrong:

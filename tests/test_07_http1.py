@@ -341,17 +341,17 @@ class ConnectionTest(unittest.TestCase):
         machine = a2a.Http1Server()
 
         def clocks():
-            return machine.idle, machine.waiting_for_head, machine.in_body
+            return machine.idle, machine.in_body
 
-        self.assertEqual((True, True, False), clocks())
+        self.assertEqual((True, False), clocks())
         machine.receive(b"P")
-        self.assertEqual((False, True, False), clocks())
+        self.assertEqual((False, False), clocks())
         machine.receive(POST[1:])
-        self.assertEqual((False, False, True), clocks())
+        self.assertEqual((False, True), clocks())
         machine.receive(b"hello")
-        self.assertEqual((False, False, False), clocks())
+        self.assertEqual((False, False), clocks())
         machine.respond(200, [])
-        self.assertEqual((True, True, False), clocks())
+        self.assertEqual((True, False), clocks())
 
     def test_100_continue(self):
         """NET-05: a client that waits before its body is told to go on."""

@@ -1535,14 +1535,14 @@ class DataUriTest(unittest.TestCase):
         """JSON-11: base64 and percent forms, never fetched."""
         for url, wanted in (
             ("data:text/plain,hi%20there", ("text/plain", b"hi there")),
-            ("data:,A%20b", ("text/plain;charset=US-ASCII", b"A b")),
+            ("data:,A%20b%E9", ("text/plain;charset=US-ASCII", b"A b\xe9")),
             ("data:image/png;base64,AP8=", ("image/png", b"\x00\xff")),
             ("DATA:text/x;charset=utf-8;BASE64,w6k", ("text/x;charset=utf-8", b"\xc3\xa9")),
             ("data:;base64,aGk%3D", ("text/plain;charset=US-ASCII", b"hi")),
             ("data:text/plain;charset=utf-8,%C3%A9,b", ("text/plain;charset=utf-8", b"\xc3\xa9,b")),
         ):
             self.assertEqual(wanted, a2a.read_data_uri(url), url)
-        for url in ("http://h/x", "data:text/plain", "data:;base64,***", ""):
+        for url in ("http://h/x", "data:text/plain", "data:;base64,***", "data:,\u1234", ""):
             with self.assertRaises(a2a.PeerError):
                 a2a.read_data_uri(url)
 

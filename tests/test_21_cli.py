@@ -1166,15 +1166,8 @@ class TextTest(unittest.TestCase):
 
     def test_data_addresses_are_read_here(self):
         """JSON-11: a data: address is decoded, base64 or percent, and never fetched."""
-        self.assertEqual(
-            ("text/plain", b"hi there"), a2a.read_data_url("data:text/plain,hi%20there")
-        )
-        self.assertEqual(("image/png", b"\0\xff"), a2a.read_data_url("data:image/png;base64,AP8="))
-        self.assertEqual(("text/plain", b"\xe9"), a2a.read_data_url("data:,%E9"))
         for url in ("data:text/plain", "data:;base64,?", "data:,\u1234"):
-            with self.subTest(url=url), self.assertRaises(a2a.PeerError):
-                a2a.read_data_url(url)
-            self.assertIn("cannot be read", a2a.describe_file({"url": url}))
+            self.assertIn("cannot be read", a2a.describe_file({"url": url}), url)
         part = {"url": "data:text/plain,hi%20there", "filename": "f"}
         self.assertEqual("f (text/plain, 8 bytes)", a2a.describe_file(part))
 
