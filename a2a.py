@@ -14123,8 +14123,6 @@ def find_open(folder: Folder, name: str) -> Object:
         raise UsageError(f"the task was {was}")
     if task["stage"] == "asked":
         raise UsageError("the task waits for its caller, who was asked something")
-    if task["stage"] == "settled" or os.path.exists(os.path.join(task["folder"], "cancelled.md")):
-        raise UsageError("the task has settled: nobody waits for a reply any more")
     return task
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -172,6 +173,13 @@ class InboxTest(FolderCase):
             self.assertEqual(0, child.wait())
             self.assertIn("id-calm-otter", child.stdout)
 
+    def test_watch_in_this_process(self):
+        self.task()
+        with unittest.mock.patch("os.getppid", side_effect=[7, 7, 7, 8]):
+            done = self.cli("watch")
+        self.assertRegex(done.stdout, r"^a2a task calm-otter turn 1: \S+prompt.md\n$")
+        self.assertEqual("picked", self.stage())
+
     def test_watch_writes_a_line_for_each_turn(self):
         command = [sys.executable, support.A2A, "watch", "--dir", self.folder.path]
         with support.Process(command) as child:
@@ -281,6 +289,76 @@ class DetachTest(FolderCase):
         for name in ("asyncio.py", "json.py", "a2a.py", "sitecustomize.py"):
             (self.work / name).write_text("raise SystemExit('hostile')", encoding="utf-8")
         self.assertTrue(self.serve().stdout.startswith("Ready: "))
+
+
+class HooksTest(unittest.TestCase):
+    """What the hooks do at the start and the end of a session."""
+
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.place = pathlib.Path(place.name).resolve()
+        self.project, self.data = self.place / "project", self.place / "data"
+        self.project.mkdir()
+        self.addCleanup(support.run_main, "stop", "--dir", self.project / ".a2a")
+
+    def hook(self, word, session="s-1", **options):
+        env = {"CLAUDE_PROJECT_DIR": str(self.project), "CLAUDE_PLUGIN_DATA": str(self.data),
+               "CLAUDE_ENV_FILE": str(self.place / "env.sh"), **options}  # fmt: skip
+        stdin = json.dumps({"session_id": session, "cwd": str(self.project)})
+        done = support.run_main("session", word, stdin=stdin, env=env)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        return done.stdout
+
+    def exported(self):
+        """Give what a later command finds in its environment."""
+        text = (self.place / "env.sh").read_text(encoding="utf-8")
+        return dict(re.findall(r"(?m)^export (\w+)=(.*)$", text))
+
+    def test_settings_reach_later_commands_and_secrets_stay_in_a_file(self):
+        self.hook(
+            "start",
+            CLAUDE_PLUGIN_OPTION_serveName="Rex's dog",
+            CLAUDE_PLUGIN_OPTION_SERVE_PORT="0",
+            CLAUDE_PLUGIN_OPTION_clientBearer='tök"en-77',
+            CLAUDE_PLUGIN_OPTION_clientProxy="",
+            CLAUDE_PLUGIN_OPTION_unknown="x",
+        )
+        exported = self.exported()
+        self.assertEqual(
+            {"A2A_SERVE_NAME", "A2A_SERVE_PORT", "A2A_SESSION", "A2A_SECRETS"}, set(exported)
+        )
+        self.assertEqual("'Rex'\"'\"'s dog'", exported["A2A_SERVE_NAME"])
+        self.assertNotIn("77", (self.place / "env.sh").read_text(encoding="utf-8"))
+        secrets = pathlib.Path(exported["A2A_SECRETS"])
+        if os.name == "posix":
+            self.assertEqual(0o600, secrets.stat().st_mode & 0o777)
+        env = {"A2A_SECRETS": str(secrets)}
+        shown = support.run_main("config", "show", env=env).stdout
+        self.assertIn(f"bearer: *** (A2ACLI_BEARER, {secrets})", shown)
+        layers = a2a.load_layers("A2ACLI_", "", env, self.fail)
+        self.assertEqual('tök"en-77', a2a.Settings("A2ACLI_", (), layers)["bearer"])
+        self.hook("end")
+        self.assertFalse(secrets.exists())
+
+    def test_the_server_of_a_session_ends_with_it(self):
+        options = {
+            "CLAUDE_PLUGIN_OPTION_autoServe": "true",
+            "CLAUDE_PLUGIN_OPTION_servePort": "0",
+            "CLAUDE_PLUGIN_OPTION_serveAgent": "echo",
+        }
+        said = self.hook("start", **options)
+        self.assertRegex(said, r"^a2a: Ready: http://127\.0\.0\.1:\d+ ")
+        folder = a2a.Folder(str(self.project / ".a2a"))
+        self.assertTrue(folder.serving())
+        self.hook("end", session="another")
+        self.assertTrue(folder.serving(), "the server of another session")
+        self.hook("end")
+        self.assertFalse(folder.serving())
+
+    def test_a_hook_that_is_called_wrongly(self):
+        self.assertEqual(2, support.run_main("session", "middle").returncode)
+        self.assertEqual(2, support.run_main("session", "start", stdin="{").returncode)
 
 
 if __name__ == "__main__":

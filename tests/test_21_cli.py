@@ -170,6 +170,8 @@ class ValueTest(unittest.TestCase):
             "timeout": "soon",
             "status": "sleeping",
             "a2a-version": "0.3",
+            "metadata": "[1]",
+            "message-metadata": "{",
         }
         for name, text in wrong.items():
             with self.subTest(name=name), self.assertRaises(a2a.UsageError) as caught:
@@ -1144,6 +1146,8 @@ class TextTest(unittest.TestCase):
 
     def test_no_part_is_discarded(self):
         parts = [{"odd": 1}, {"data": None}, {"text": ""}, {"url": "https://h.example/x.bin"}]
+        named = self.render(("part", {"text": "x", "filename": "n.txt"}))
+        self.assertEqual("File: n.txt (unknown type, 1 bytes)\nText:\nx\n\n", named)
         text = self.render(("message", {"messageId": "m", "parts": parts}, "Message"))
         self.assertEqual(
             ["Message", "Part", "Data", "Text", "File"], [label for label, _ in fields(text)]
