@@ -5202,7 +5202,7 @@ def read_url(text: str) -> Url:
     rest, _, query = rest.partition("#")[0].partition("?")
     authority, slash, path = rest.partition("/")
     if "@" in authority:
-        raise UsageError("A URL may not hold a user name or password: give them as credentials")
+        raise UsageError("A URL may not hold a user name or password; give them as credentials")
     if any(char <= " " or char in "\x7f\\" for char in text):
         raise UsageError(f"{text!r} is no URL: it holds blanks, control characters or backslashes")
     default = PORTS.get(scheme.lower())
@@ -12274,6 +12274,11 @@ def check_options(options: ServerOptions) -> None:
     if wrong or not options.transports:
         known = ", ".join(BINDINGS)
         raise UsageError(f"No transport {', '.join(wrong) or 'is left'}", hint=f"There are {known}")
+    if len(set(options.transports)) < len(options.transports):
+        raise UsageError("A transport is named twice")
+    for host in options.allow_hosts:
+        if not re.fullmatch(r"[\w.-]+(:\d+)?|\[?[\da-fA-F:]+\]?(:\d+)?", host):
+            raise UsageError(f"{host!r} is no host as it stands in a Host header")
     for port in (options.port, options.grpc_port or 0):
         if not 0 <= port <= 65535:
             raise UsageError(f"{port} is no port")
@@ -13813,6 +13818,8 @@ def serve_from(run: Invocation, agent: Any, folder: Folder | None = None, **defa
 def read_skill(text: str) -> Object:
     """Read a skill from ID or ID=DESCRIPTION."""
     name, _, description = text.partition("=")
+    if not name:
+        raise UsageError(f"--skill {text!r} names no skill", hint="give ID or ID=DESCRIPTION")
     return {"id": name, "name": name, "description": description or name, "tags": [name]}
 
 
@@ -13901,8 +13908,9 @@ def say_ready(run: Invocation, facts: Object) -> None:
     if run.as_json:
         run.console.write(json_text({"type": "ready", **facts}) + "\n")
     else:
-        own_port = f", gRPC on port {facts['grpcPort']}" if "grpcPort" in facts else ""
-        run.console.write(f"Ready: {facts['url']}{own_port} (process {facts['pid']})\n")
+        ports = "" if facts["url"].endswith(f":{facts['port']}") else f", on port {facts['port']}"
+        ports += f", gRPC on port {facts['grpcPort']}" if "grpcPort" in facts else ""
+        run.console.write(f"Ready: {facts['url']}{ports} (process {facts['pid']})\n")
 
 
 def keep_folder(folder: Folder, server: Server) -> Callable[[], None]:
