@@ -279,7 +279,7 @@ LIST_ITEMS = 1000  # of a list in a request, its parts for one; each is worked o
 # Tasks.
 KEEP_TASKS = 1000  # terminal tasks kept for one owner
 STORE_BYTES = 256 * 1024 * 1024  # all tasks in memory together
-TASK_BYTES = 128 * 1024 * 1024  # one task, or an agent that never stops printing; OUTBOX_BYTES fit
+TASK_BYTES = 160 * 1024 * 1024  # one task: a whole request, and OUTBOX_BYTES in base64
 SUBSCRIBER_EVENTS = 256  # events a slow subscriber may fall behind before it is dropped
 TURN_QUEUE = 100  # turns that may wait for a free place
 QUEUE_RETRY_S = 5  # when to try again, if that queue is full
@@ -9861,9 +9861,15 @@ class Folder:
         return os.path.join(self.path, *names)
 
     def make(self) -> None:
-        """Make it, for its owner alone and out of sight of git."""
-        for name in ("tasks", "done"):
-            os.makedirs(self.at(name), 0o700, exist_ok=True)
+        """Make it, for its owner alone and out of sight of git.
+
+        Raises  UsageError
+        """
+        try:
+            for name in ("tasks", "done"):
+                os.makedirs(self.at(name), 0o700, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{self.path} cannot be made: {error.strerror}") from None
         with contextlib.suppress(OSError):  # some file systems have no modes
             os.chmod(self.path, 0o700)
         if not os.path.exists(self.at(".gitignore")):
@@ -10351,8 +10357,10 @@ class Desk:
     def is_overdue(self) -> bool:
         """Say whether nobody took the turn up, or who did has not answered, for too long."""
         clock, options = time.time(), self.options
+        if self.task and not os.path.isdir(self.path):
+            self.end = "The folder of this task was taken away"
         if self.task.get("state") == AUTH_REQUIRED:  # it is not this side that lets wait
-            return False
+            return self.end is not None
         sign = last_sign(self.path, self.task)
         if sign and options.answer_timeout_s:
             self._picked_at = self._picked_at or clock
@@ -10480,7 +10488,8 @@ class Desk:
     def _end(self, state: str) -> None:
         if self.task.get("state") not in TERMINAL_STATES:
             self.task.update(state=state, endedAt=now())
-        self._write()
+        with contextlib.suppress(OSError):  # somebody has taken the folder away
+            self._write()
 
     def ignore(self) -> None:
         """Put away what was answered after all, and say so."""
@@ -10538,9 +10547,13 @@ def _prune(folder: str) -> None:
 
 def give_files(turn: Turn, files: Sequence[tuple[str, bytes]]) -> None:
     """Give the files of an outbox, each as an artifact of its own."""
+    ids = turn.message["taskId"], turn.message["contextId"]
     for name, data in files:
-        stem = os.path.splitext(name)[0]
-        turn.artifact(file_part(name, data), name=stem, artifact_id=new_id(), last=True)
+        part = file_part(name, data)
+        stem = os.path.splitext(part["filename"])[0]
+        artifact = {"artifactId": new_id(), "name": stem, "parts": [part]}
+        turn.parked = False
+        turn.emit(artifact_update(*ids, artifact, last=True))  # parts of ours need no checking
 
 
 class FilesAgent(Agent):
@@ -12241,6 +12254,8 @@ class Server:
             listener.stop()
             await asyncio.wait([asyncio.ensure_future(service.close())], timeout=STOP_GRACE_S / 2)
             await listener.close(STOP_GRACE_S / 4)
+            for bound in sockets:  # a listener that never ran has not closed them
+                bound.close()
             restore()
 
     def _open(self, sockets: list[socket.socket]) -> tuple[Service, Listener]:

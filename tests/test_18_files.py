@@ -1,6 +1,7 @@
 """The files agent: real servers, real folders, replies as a session writes them."""
 
 import contextlib
+import io
 import json
 import os
 import pathlib
@@ -82,7 +83,7 @@ class Answering(unittest.TestCase):
                 task
                 for task in self.folder.tasks()
                 if task["turn"] == number
-                and task["state"] == a2a.WORKING
+                and task["stage"] in ("waiting", "picked")
                 and facts.items() <= task.items()
             ]
 
@@ -481,6 +482,145 @@ class Restarting(Answering):
         options = a2a.FolderOptions(self.folder.path)
         with self.assertRaisesRegex(a2a.UsageError, "Another server"):
             a2a.Server("files", port=0, folder=options).start()
+
+
+class Mishaps(Answering):
+    def change(self, owner, name, value):
+        self.addCleanup(setattr, owner, name, getattr(owner, name))
+        setattr(owner, name, value)
+
+    def test_an_outbox_that_changes_is_read_again_and_at_last_refused(self):
+        genuine, calls = a2a.read_outbox, []
+
+        def changing(*args):
+            calls.append(args)
+            if len(calls) < 3 or len(self.folder.tasks()) > 1:
+                raise a2a.Unsettled("x.txt changed while it was read")
+            return genuine(*args)
+
+        self.change(a2a, "read_outbox", changing)
+        result = self.send()
+        self.reply(self.turn(), "answer", "third time")
+        self.assertEqual({"answer": {"text": "third time"}}, artifacts(result()))
+        self.change(a2a, "OUTBOX_TRIES", 2)
+        self.change(a2a, "read_outbox", lambda *_: changing(calls.clear()))
+        result = self.send()
+        self.reply(self.turn(), "answer", "never")
+        self.assertEqual("x.txt changed while it was read", said(result()))
+
+    def test_a_folder_that_was_taken_away_fails_its_task(self):
+        result = self.send()
+        task = self.turn()
+        shutil.rmtree(task["folder"])
+        self.assertEqual("The folder of this task was taken away", said(result()))
+        kept = self.folder.at("done", task["name"], "task.json")
+        until(lambda: a2a.read_whole(kept).get("state") == FAILED)
+
+    @unittest.skipIf(os.name == "nt", "what is open cannot be replaced")
+    def test_a_turn_that_cannot_be_laid_out_fails_and_the_next_works(self):
+        tasks = pathlib.Path(self.folder.at("tasks"))
+        tasks.rmdir()
+        tasks.write_text("in the way")
+        with contextlib.redirect_stderr(io.StringIO()) as logged:
+            ended = self.send()()
+        self.assertIn("NotADirectoryError", logged.getvalue())
+        self.assertEqual(FAILED, ended["status"]["state"])
+        self.assertNotIn(str(tasks), said(ended))
+        tasks.unlink()
+        tasks.mkdir()
+        result = self.send()
+        self.reply(self.turn(), "answer", "x")
+        self.assertEqual(DONE, result()["status"]["state"])
+
+    def test_a_folder_that_cannot_be_made_is_said(self):
+        path = os.path.join(self.folder.path, "file")
+        a2a.write_whole(path, "")
+        with self.assertRaisesRegex(a2a.UsageError, "cannot be made"):
+            a2a.Server("files", port=0, folder=a2a.FolderOptions(path)).start()
+
+    def test_the_folder_of_a_cancelled_task_goes_after_a_while(self):
+        self.change(a2a, "CANCELLED_S", 0.0)
+        self.client.send("x", wait=False)
+        task = self.turn()
+        self.client.cancel(task["taskId"])
+        self.assertEqual(a2a.CANCELED, self.settled(task)["state"])
+
+    def test_tasks_that_are_cancelled_at_once_leave_nothing_open(self):
+        ids = [self.client.send("x", wait=False)["task"]["id"] for _ in range(12)]
+        for task_id in reversed(ids):
+            self.client.cancel(task_id)
+        self.server.stop()
+        self.assertEqual([], os.listdir(self.folder.at("tasks")))
+
+    def test_a_ring_that_names_nothing_known_does_nothing(self):
+        result = self.send()
+        task = self.turn()
+        self.folder.ring()
+        self.folder.ring("task-unknown")
+        with open(self.folder.at("bell"), "ab") as bell:
+            bell.write(b"\xff" * 100_000)
+        time.sleep(a2a.BELL_S * 3)
+        a2a.write_whole(self.folder.at("bell"), "a new one\n")
+        self.reply(task, "answer", "x")
+        self.assertEqual(DONE, result()["status"]["state"])
+
+    def test_a_bell_that_was_taken_away_is_missed_by_nobody(self):
+        result = self.send()
+        task = self.turn()
+        os.unlink(self.folder.at("bell"))
+        self.reply(task, "answer", "x", ring=False)
+        self.assertEqual(DONE, result()["status"]["state"])
+
+    def test_a_reply_is_text_whatever_its_bytes_are(self):
+        for data, text in (
+            (b"\xef\xbb\xbfwith a mark\r\n", "with a mark"),
+            (b"\n\n  indented \xff\n\n", "  indented \ufffd"),
+            (b"", ""),
+        ):
+            result = self.send()
+            self.reply(self.turn(), "answer", data)
+            self.assertEqual({"answer": {"text": text}}, artifacts(result()))
+
+    def test_progress_and_an_answer_written_together_come_in_their_order(self):
+        events = self.client.stream("x")
+        next(events)
+        task = self.turn()
+        for kind in ("answer", "progress"):
+            self.reply(task, kind, kind, ring=False)
+        self.folder.ring(task["name"])
+        seen = [
+            event["artifactUpdate"]["artifact"]["parts"][0]["text"]
+            if "artifactUpdate" in event
+            else a2a.text_of(event["statusUpdate"]["status"].get("message", {"parts": []}))
+            for event in events
+            if "task" not in event
+        ]
+        self.assertEqual(["progress", "answer"], [text for text in seen if text])
+        self.assertEqual(DONE, self.client.get(task["taskId"])["status"]["state"])
+
+    def test_a_reply_that_is_a_link_is_refused(self):
+        secret = self.folder.at("secret")
+        a2a.write_whole(secret, "secret")
+        try:
+            os.symlink(secret, self.folder.at("link"))
+        except OSError as error:
+            self.skipTest(f"no links here: {error}")
+        result = self.send()
+        task = self.turn()
+        os.replace(self.folder.at("link"), os.path.join(task["folder"], "answer.md"))
+        self.folder.ring(task["name"])
+        self.assertEqual("answer.md is a link, a folder or a special file", said(result()))
+
+    def test_what_belongs_to_a_tenant_stays_with_it_over_a_restart(self):
+        call = {"tenant": "north", "configuration": {"returnImmediately": True}}
+        self.client.call("SendMessage", {"message": support.message("x"), **call})
+        task = self.turn()
+        self.server.stop()
+        self.serve()
+        with self.assertRaises(a2a.TaskNotFoundError):
+            self.client.get(task["taskId"])
+        found = self.client.call("GetTask", {"id": task["taskId"], "tenant": "north"})
+        self.assertEqual(a2a.WORKING, found["status"]["state"])
 
 
 class Prompts(unittest.TestCase):
