@@ -7257,7 +7257,7 @@ def plain_block(text: str) -> str:
 def log(text: str) -> None:
     """Write to stderr what happened; no peer writes our log: lines after the first are set in."""
     lines = plain_block(text).rstrip().replace("\n", "\n    ")
-    with contextlib.suppress(OSError):  # who reads the log may have left: the work goes on
+    with contextlib.suppress(OSError, ValueError):  # who reads it may have left: the work goes on
         print(lines, file=sys.stderr, flush=True)
 
 
@@ -9076,6 +9076,8 @@ class Turn:
     folder       where the agent keeps files for this task, or ""
     """
 
+    folder = ""
+
     def __init__(
         self,
         params: Object,
@@ -9087,10 +9089,10 @@ class Turn:
         self.message = message
         self.caller = caller
         self.number = 1
-        self.folder = ""
         self.events: deque[Object] = deque()  # what the agent said and nobody has stored yet
         self.ended = self.parked = False  # it says nothing more; or it left the task waiting
         self.wake = wake
+        self._ids: tuple[str, str] = message["taskId"], message["contextId"]
         self._task: Object | None = None
         self._artifacts: dict[str, str] = {}  # their ids by name; "" is the latest
         self._unwanted = False
@@ -9111,8 +9113,7 @@ class Turn:
     def task(self) -> Object:
         """The task as it was when the turn began."""
         if self._task is None:
-            message = self.message
-            self._task = new_task(message["taskId"], message["contextId"], message, now())
+            self._task = new_task(*self._ids, self.message, now())
         return self._task
 
     @property
@@ -9166,8 +9167,10 @@ class Turn:
         name     the same name again replaces the artifact, or with append adds to it
         append   add to the artifact of that name or id; with neither, to the latest one
         last     nothing will be added
-        Raises   UsageError: append, but no such artifact was started
+        Raises   UsageError: append, but no such artifact was started; a name that is no text
         """
+        if not all(isinstance(text, str) for text in (name, description, artifact_id)):
+            raise UsageError("The name, description and id of an artifact are texts")
         known = artifact_id or self._artifacts.get(name, "")
         if append and known not in self._artifacts.values():
             raise UsageError(f"No artifact {name or artifact_id!r} to append to")
@@ -9182,12 +9185,7 @@ class Turn:
             artifact["metadata"] = _plain_json(metadata)
         self._artifacts[name or known] = self._artifacts[""] = known
         self.parked = False
-        message = self.message
-        self.emit(
-            artifact_update(
-                message["taskId"], message["contextId"], artifact, append=append, last=last
-            )
-        )
+        self.emit(artifact_update(*self._ids, artifact, append=append, last=last))
         return known
 
     def ask(self, what: Any) -> None:
@@ -9207,7 +9205,7 @@ class Turn:
         if isinstance(what, dict) and "parts" in what:
             whole = {"messageId": new_id(), **what, "role": ROLE_AGENT}
             message = read_message("Message", _plain_json(whole))
-            message["contextId"] = self.message["contextId"]
+            message["contextId"] = self._ids[1]
         else:
             message = self._message(parts_of(what))
         self.emit({"message": message}, ends=True)
@@ -9233,15 +9231,14 @@ class Turn:
     def state(self, state: str, what: Any = "", ends: bool = False) -> None:
         """Give the task a state, with a message if there is something to say."""
         status: Object = {"state": state, "timestamp": now()}
-        message = self.message
         if what != "":
             status["message"] = self._message(parts_of(what))
-            status["message"]["taskId"] = message["taskId"]
+            status["message"]["taskId"] = self._ids[0]
         self.parked = state == AUTH_REQUIRED
-        self.emit(status_update(message["taskId"], message["contextId"], status), ends)
+        self.emit(status_update(*self._ids, status), ends)
 
     def _message(self, parts: list[Object]) -> Object:
-        ids = {"messageId": new_id(), "contextId": self.message["contextId"]}
+        ids = {"messageId": new_id(), "contextId": self._ids[1]}
         return {**ids, "role": ROLE_AGENT, "parts": parts}
 
 
@@ -9445,12 +9442,16 @@ def _settle_future(future: asyncio.Future[Any], value: Any, error: BaseException
     if error is None:
         future.set_result(value)
     else:
-        future.set_exception(RuntimeError(repr(error)) if _ends_loops(error) else error)
+        future.set_exception(as_exception(error))
 
 
-def _ends_loops(error: BaseException) -> bool:
-    """Say whether an error cannot go through a future, or would end the server."""
-    return isinstance(error, (StopIteration, KeyboardInterrupt, SystemExit))
+def as_exception(error: BaseException) -> Exception:
+    """Give an error that goes through futures and tasks, and neither ends the loop nor is lost."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    wrapped = RuntimeError(f"The agent raised {type(error).__name__}")
+    wrapped.__cause__ = error
+    return wrapped
 
 
 INPUT_MARK = "[INPUT_REQUIRED]"  # output that begins so is a question
@@ -11157,7 +11158,7 @@ class Job:
             return
         try:
             self._finish(agent.run(self.turn))
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             self._fail(error)
 
     def start_later(self) -> None:
@@ -11175,7 +11176,7 @@ class Job:
     async def _work(self) -> None:
         try:
             self._finish(await self.live.runner.agent.run(self.turn))
-        except (Exception, SystemExit, asyncio.CancelledError) as error:
+        except BaseException as error:  # an exit or an interrupt of an agent ends its task alone
             self._fail(error)
         await self.drain()
 
@@ -11312,7 +11313,7 @@ class Job:
             self.work.cancel()
 
     async def stop(self) -> None:
-        """End the work, or what of it can be ended, within CANCEL_S."""
+        """End the work, or what of it can be ended in the time that the runner gives it."""
         self.unwanted = True
         if not self.started:
             self.live.runner.places.drop(self)
@@ -11320,12 +11321,13 @@ class Job:
         else:
             self._halt()
             if self.work is not None:
-                await asyncio.wait([self.work], timeout=CANCEL_S)
+                await asyncio.wait([self.work], timeout=self.live.runner.cancel_s)
+                self.leave()  # an agent that will not end does not keep its place
 
     def leave(self) -> None:
         """The turn is over: its place is free."""
         if not self._over:
-            self._over = True
+            self._over = self.turn.ended = True
             self.turn.wake = _nobody  # a thread may keep the turn; the job need not live with it
             self.live.jobs.remove(self)
             if self.started:
@@ -11382,6 +11384,7 @@ class Runner:
         self.store = store
         self.places = places
         self.log = log
+        self.cancel_s = CANCEL_S
         self.lives: dict[tuple[Owner, str], Live] = {}
         self._hidden: deque[tuple[float, Job]] = deque()  # to be shown, in the order of their time
         self._timer: asyncio.TimerHandle | None = None
@@ -11509,6 +11512,7 @@ class Runner:
     async def close(self) -> None:
         """End all work: what is open has failed, what is watched ends."""
         self.agent.close()
+        self.cancel_s = STOP_GRACE_S * 0.4
         if self._timer is not None:
             self._timer.cancel()
         hidden = [job.live for _, job in self._hidden if job.live.task is None and job.live.jobs]
@@ -12187,7 +12191,7 @@ class Server:
 
     def run(self) -> None:
         """Serve until SIGINT or SIGTERM comes, or stop() is called in another thread."""
-        asyncio.run(self._serve(lambda: None))
+        run_loop(self._serve(lambda: None))
 
     def start(self) -> Server:
         """Serve in a thread; give the server once it answers.
@@ -12199,7 +12203,7 @@ class Server:
 
         def serve() -> None:
             try:
-                asyncio.run(self._serve(opened.set))
+                run_loop(self._serve(opened.set))
             except BaseException as error:
                 failures.append(error)
             finally:
@@ -12316,6 +12320,22 @@ def base_url(host: str, port: int) -> str:
         host = outgoing_address(socket.AF_INET6 if ":" in host else socket.AF_INET)
         log(f"The card says that the agent is at {host}; --public-url would say it for certain")
     return Url("http", host, port).origin
+
+
+def run_loop(main: Coroutine[Any, Any, None]) -> None:
+    """Run as asyncio.run does, but do not wait for an agent that goes on when it is cancelled."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_until_complete(main)
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        left.add(loop.create_task(loop.shutdown_asyncgens()))
+        loop.run_until_complete(asyncio.wait(left, timeout=STOP_GRACE_S / 4))
+        asyncio.set_event_loop(None)
+        loop.close()
 
 
 def catch_signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> Callable[[], None]:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import contextvars
+import gc
 import gzip
 import http.client
 import io
@@ -305,6 +306,17 @@ class LogTest(unittest.TestCase):
             a2a.log("into the void")
             with contextlib.suppress(OSError):
                 pipe.close()  # tries once more to flush what could not be written
+
+    def test_an_agent_fails_as_ever_where_the_log_is_closed(self):
+
+        def agent(turn):
+            raise ValueError("to be logged")
+
+        closed = io.StringIO()
+        closed.close()
+        with contextlib.redirect_stderr(closed), Asking(agent) as served:
+            _, _, answer = served.ask("POST", "/message:send", message())
+        self.assertEqual(a2a.FAILED, answer["task"]["status"]["state"])
 
 
 def message(text="hi", **fields):
@@ -1246,6 +1258,29 @@ class LifeTest(unittest.TestCase):
         self.assertEqual("FAILED", states(read_events(stream))[-1])
         with self.assertRaises(OSError):
             socket.create_connection(("127.0.0.1", server.port), 1)
+        link.close()
+
+    def test_stopping_does_not_wait_for_an_agent_that_goes_on(self):
+        ready = threading.Event()
+
+        async def agent(turn):
+            turn.status("at work")
+            while True:
+                ready.set()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.sleep(60)
+
+        server = a2a.Server(agent, port=0).start()
+        client = Asking.__new__(Asking)
+        client.port = server.port
+        link, stream = client.open_stream("x")
+        next_event(stream)
+        ready.wait(20)
+        with contextlib.redirect_stderr(io.StringIO()):  # asyncio's words on the task left behind
+            server.stop()
+            gc.collect()
+        self.assertFalse(server._thread.is_alive())
+        self.assertEqual("FAILED", states(read_events(stream))[-1])
         link.close()
 
     def test_stopping_lets_a_waiting_call_have_its_answer(self):

@@ -739,7 +739,7 @@ class Cancelling(ServiceTest):
         task = await self.send_now()
         done = await self.call("CancelTask", {"id": task["id"]})
         self.assertEqual(done["status"]["state"], a2a.CANCELED)
-        self.assertEqual(self.service.runner.places.running, 1)
+        self.assertEqual(self.service.runner.places.running, 0, "it counts as ended")
         let_go.set()
         await asyncio.sleep(0.01)
         self.assertEqual(self.service.runner.places.running, 0)
@@ -879,6 +879,27 @@ class Failing(ServiceTest):
                 self.assertEqual(words(events)[-1], "FAILED")
                 self.assertEqual(list(events[0]), ["task"])
 
+    async def test_an_agent_that_raises_what_is_no_exception(self):
+        """It ends its task and nothing else; the next message of the context has its turn."""
+
+        class Odd(BaseException):
+            pass
+
+        def plain(turn):
+            raise kind(self.SECRET)
+
+        async def coroutine(turn):
+            raise kind(self.SECRET)
+
+        for kind in (Odd, KeyboardInterrupt, GeneratorExit, SystemExit):
+            for agent in (plain, coroutine):
+                with self.subTest(kind=kind, agent=agent):
+                    self.serve(agent)
+                    self.assert_hidden((await self.send(contextId="c"))["task"])
+                    events = await read(await self.stream(contextId="c"))
+                    self.assertEqual(words(events)[-1], "FAILED")
+                    self.assertEqual(self.service.runner.places.running, 0)
+
     async def test_what_was_said_before_stays(self):
         async def agent(turn):
             yield "one"
@@ -984,6 +1005,41 @@ class Failing(ServiceTest):
         await self.refused(a2a.InternalError, self.subscribe("x"))
         self.assertEqual(len(self.logged), 2)
         self.assertEqual(words(await read(await self.stream()))[-1], "FAILED")
+
+    async def test_an_agent_that_changes_what_it_is_given(self):
+        """The ids of its events are those of its task all the same."""
+
+        async def clears(turn):
+            turn.message.clear()
+            turn.status("busy")
+            return "done"
+
+        async def renames(turn):
+            turn.message.update(taskId=None, contextId=7)
+            turn.reply("done")
+
+        for agent in (clears, renames):
+            self.serve(agent)
+            sent = await self.send(contextId="c")
+            shown = sent.get("task") or sent["message"]
+            self.assertEqual("c", shown["contextId"])
+            events = await read(await self.stream(contextId="c"))
+            for event in events:
+                ((_, value),) = event.items()
+                self.assertEqual("c", value["contextId"])
+
+    async def test_an_artifact_whose_name_is_no_text(self):
+        """Nothing gets into a task that could not be written into an answer."""
+
+        async def agent(turn):
+            turn.artifact("x", **{turn.text: object()})
+
+        self.serve(agent)
+        for wrong in ("name", "description", "artifact_id", "metadata"):
+            with self.subTest(wrong):
+                task = (await self.send(wrong))["task"]
+                self.assertEqual(task["status"]["state"], a2a.FAILED)
+                self.assertEqual(words(await read(await self.stream(wrong)))[-1], "FAILED")
 
     async def test_a_full_store_refuses(self):
         """CLI-14: stored tasks are bounded in bytes."""
