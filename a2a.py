@@ -109,8 +109,9 @@ if TYPE_CHECKING:
         Mapping,
         Sequence,
     )
-    from typing import Any, NamedTuple, Union
+    from typing import Any, NamedTuple, TypeVar, Union
 
+    T = TypeVar("T")
     Json = Any  # a value as json.loads gives it
     Object = dict[str, Any]  # a message of the data model, in the shape of its JSON
     Headers = list[tuple[str, str]]  # names in lower case, values as latin-1 text
@@ -4328,8 +4329,13 @@ def _read_body(body: bytes) -> Json:
         raise JSONParseError(f"{JSONParseError.text}: {error}") from None
 
 
-def _retry_after(fault: Fault) -> Headers:
-    return [("retry-after", str(fault.retry_after_s))] if fault.retry_after_s else []
+def _error_headers(content_type: str, fault: Fault) -> Headers:
+    headers = [("content-type", content_type)]
+    if fault.retry_after_s:
+        headers.append(("retry-after", str(fault.retry_after_s)))
+    if isinstance(fault, RouteError) and fault.allow:
+        headers.append(("allow", fault.allow))
+    return headers
 
 
 def _rest_error(fault: Fault) -> bytes:
@@ -4528,6 +4534,20 @@ class Binding:
         """Give what follows the body of a stream, or of one that ends with a fault."""
         return ()
 
+    def _open(self, value: Json, request_id: str) -> Json:
+        """Take the result out of what a peer answered."""
+        return value
+
+    def stream_item(self, data: str, request_id: str, warn: Warn = _no_warning) -> Object:
+        """Read one event of a stream; {} for one to skip: without data, or of an unknown kind.
+
+        Raises  Fault: the agent ends the stream with an error; PeerError: not usable
+        """
+        if not data.strip():
+            return {}
+        value = read_json(data.encode("utf-8", "replace"), values=CLIENT_JSON_VALUES)
+        return _read_event(self._open(value, request_id), warn)
+
 
 class JsonRpcBinding(Binding):
     """JSON-RPC 2.0 over HTTP (A2A section 9)."""
@@ -4595,10 +4615,8 @@ class JsonRpcBinding(Binding):
     def error(self, call: Call | None, fault: Fault) -> Reply:
         """Answer an error: HTTP 200, but for what a proxy or browser must see in the status."""
         seen = isinstance(fault, RouteError) or fault.http_status in (401, 403, 429)
-        headers = [("content-type", JSON_TYPE), *_retry_after(fault)]
-        if isinstance(fault, RouteError) and fault.allow:
-            headers.append(("allow", fault.allow))
-        return Reply(fault.http_status if seen else 200, headers, self._error(call, fault))
+        status = fault.http_status if seen else 200
+        return Reply(status, _error_headers(JSON_TYPE, fault), self._error(call, fault))
 
     def _error(self, call: Call | None, fault: Fault) -> bytes:
         error: Object = {"code": fault.jsonrpc_code, "message": str(fault)}
@@ -4664,16 +4682,6 @@ class JsonRpcBinding(Binding):
         if "result" not in value:
             raise PeerError("The agent answered with neither a result nor an error")
         return value["result"]
-
-    def stream_item(self, data: str, request_id: str, warn: Warn = _no_warning) -> Object:
-        """Read one event of a stream; {} for one to skip: without data, or of an unknown kind.
-
-        Raises  Fault: the agent ends the stream with an error; PeerError: not usable
-        """
-        if not data.strip():
-            return {}
-        value = read_json(data.encode("utf-8", "replace"), values=CLIENT_JSON_VALUES)
-        return _read_event(self._open(value, request_id), warn)
 
 
 _PARAMETER = r"{(\w+)}"
@@ -4767,10 +4775,7 @@ class RestBinding(Binding):
         return Reply(200, [("content-type", A2A_TYPE)], write_json(value))
 
     def error(self, call: Call | None, fault: Fault) -> Reply:
-        headers = [("content-type", A2A_TYPE), *_retry_after(fault)]
-        if isinstance(fault, RouteError) and fault.allow:
-            headers.append(("allow", fault.allow))
-        return Reply(fault.http_status, headers, _rest_error(fault))
+        return Reply(fault.http_status, _error_headers(A2A_TYPE, fault), _rest_error(fault))
 
     def event(self, call: Call, payload: bytes) -> bytes:
         """Write one event of a stream; payload is a StreamResponse from write_json."""
@@ -4835,17 +4840,10 @@ class RestBinding(Binding):
             raise peer_fault(value["error"], None, _seconds(headers))
         return _read_result(operation.response, value, warn)
 
-    def stream_item(self, data: str, request_id: str, warn: Warn = _no_warning) -> Object:
-        """Read one event of a stream; {} for one to skip: without data, or of an unknown kind.
-
-        Raises  Fault: the agent ends the stream with an error; PeerError: not usable
-        """
-        if not data.strip():
-            return {}
-        value = read_json(data.encode("utf-8", "replace"), values=CLIENT_JSON_VALUES)
+    def _open(self, value: Json, request_id: str) -> Json:
         if isinstance(value, dict) and value.get("error") is not None:
             raise peer_fault(value["error"])
-        return _read_event(value, warn)
+        return value
 
 
 GRPC_METHODS = {f"/{GRPC_SERVICE}/{name}": row for name, row in OPERATIONS.items()}
@@ -7331,10 +7329,15 @@ OPTIONS = {  # what gives a credential on the command line, for hints
 }
 
 
-FRAMING_HEADERS = {  # HTTP's own: neither a card nor an option may set them
-    *("connection", "content-length", "expect", "host", "keep-alive"),
-    *("te", "trailer", "transfer-encoding", "upgrade"),
-}
+# HTTP's own: neither a card nor an option may set them. A second Host or length is how requests are
+# smuggled past a proxy, even by mistake.
+FRAMING_HEADERS = frozenset((
+    "connection", "content-length", "expect", "host", "keep-alive", "proxy-connection", "te",
+    "trailer", "transfer-encoding", "upgrade",
+))  # fmt: skip
+
+
+_HTTP_SCHEMES = {"bearer": "a bearer token", "basic": "a user and password"}
 
 
 def read_scheme(name: str, value: Object) -> Scheme:
@@ -7349,16 +7352,13 @@ def read_scheme(name: str, value: Object) -> Scheme:
     if "apiKeySecurityScheme" in value:
         api_key = value["apiKeySecurityScheme"]
         place, key = api_key["location"].lower(), api_key["name"]
-        known = place in ("header", "query", "cookie") and re.fullmatch(TOKEN, key)
-        if place == "header" and key.lower() in FRAMING_HEADERS:
-            known = None
+        known = place in ("header", "query", "cookie") and re.fullmatch(TOKEN, key) is not None
+        known = known and not (place == "header" and key.lower() in FRAMING_HEADERS)
         text = f"an API key ({place} {key})"
         return Scheme(name, "api_key" if known else "", text, key, place)
     http = value.get("httpAuthSecurityScheme", {}).get("scheme", "").lower()
-    if http in ("bearer", "basic"):
-        return Scheme(
-            name, http, {"bearer": "a bearer token", "basic": "a user and password"}[http]
-        )
+    if http in _HTTP_SCHEMES:
+        return Scheme(name, http, _HTTP_SCHEMES[http])
     return Scheme(name, "", f"{name}{http and f' (HTTP {http})'}, which is not supported")
 
 
@@ -7439,16 +7439,9 @@ def attach(
     return headers, query
 
 
-# A second Host or length is how requests are smuggled past a proxy, even by mistake.
-_OF_THE_CONNECTION = (
-    "connection", "content-length", "expect", "host", "keep-alive", "proxy-connection", "te",
-    "trailer", "transfer-encoding", "upgrade",
-)  # fmt: skip
-
-
 def check_header_names(names: Iterable[str]) -> None:
     """Refuse headers of a user or a card that only the connection itself may set."""
-    wrong = [name for name in names if name.lower() in _OF_THE_CONNECTION]
+    wrong = [name for name in names if name.lower() in FRAMING_HEADERS]
     if wrong:
         raise UsageError(f"The header {wrong[0]} is set by the connection alone")
 
@@ -8034,6 +8027,15 @@ class HttpTransport:
         body = answer.read() if body is None else body
         return _once(self._read_reply(operation, answer, body, request_id))
 
+    def _prepare(
+        self, operation: Operation, params: Object, patience: Patience
+    ) -> tuple[Object, Patience]:
+        if operation.request == "SendMessageRequest":  # an agent may think before it answers
+            patience = patience._replace(idle_s=None)
+        if self.interface.tenant:
+            params = {**params, "tenant": self.interface.tenant}
+        return params, patience
+
     def _send(
         self,
         operation: Operation,
@@ -8042,10 +8044,7 @@ class HttpTransport:
         patience: Patience,
         verb: str = "",
     ) -> Answer:
-        if operation.request == "SendMessageRequest":  # an agent may think before it answers
-            patience = patience._replace(idle_s=None)
-        if self.interface.tenant:
-            params = {**params, "tenant": self.interface.tenant}
+        params, patience = self._prepare(operation, params, patience)
         options, base = self._link.options, self._url._replace(query="")
         verb, target, own, body = self._binding.request(
             operation,
@@ -8132,10 +8131,7 @@ class GrpcTransport(HttpTransport):
             yield from events
 
     def _begin(self, operation: Operation, params: Object, patience: Patience) -> Http2Call:
-        if operation.request == "SendMessageRequest":  # an agent may think before it answers
-            patience = patience._replace(idle_s=None)
-        if self.interface.tenant:
-            params = {**params, "tenant": self.interface.tenant}
+        params, patience = self._prepare(operation, params, patience)
         options = self._link.options
         _, target, own, body = self._binding.request(
             operation, params, "", "", options.version, options.extensions
@@ -8260,16 +8256,14 @@ class Link:
     def unary(self, name: str, params: Object, patience: Patience) -> Object:
         """Make a call that has one answer."""
         row = OPERATIONS[name]
-        result: Object = self._on_each(patience, lambda one: one.unary(row, params, patience))
-        return result
+        return self._on_each(patience, lambda one: one.unary(row, params, patience))
 
     def stream(self, name: str, params: Object, patience: Patience) -> Events:
         """Make a call that streams."""
         row = OPERATIONS[name]
-        events: Events = self._on_each(patience, lambda one: one.stream(row, params, patience))
-        return events
+        return self._on_each(patience, lambda one: one.stream(row, params, patience))
 
-    def _on_each(self, patience: Patience, call: Callable[[HttpTransport], Any]) -> Any:
+    def _on_each(self, patience: Patience, call: Callable[[HttpTransport], T]) -> T:
         """Call over the first interface; one that cannot be called gives way to the next.
 
         Nothing was sent where Unreachable is raised, so nothing is sent twice.
@@ -8289,7 +8283,7 @@ class Link:
             return result
         raise self._unusable(failures, card)
 
-    def _call(self, transport: HttpTransport, call: Callable[[HttpTransport], Any]) -> Any:
+    def _call(self, transport: HttpTransport, call: Callable[[HttpTransport], T]) -> T:
         try:
             return call(transport)
         except VersionNotSupportedError as error:
