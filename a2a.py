@@ -281,6 +281,7 @@ LIST_ITEMS = 1000  # of a list in a request, its parts for one; each is worked o
 KEEP_TASKS = 1000  # terminal tasks kept for one owner
 STORE_BYTES = 256 * 1024 * 1024  # all tasks in memory together
 TASK_BYTES = 160 * 1024 * 1024  # one task: a whole request, and OUTBOX_BYTES in base64
+TASK_ARTIFACTS = 10_000  # of one task; a new one is compared with all before it
 SUBSCRIBER_EVENTS = 256  # events a slow subscriber may fall behind before it is dropped
 TURN_QUEUE = 100  # turns that may wait for a free place
 QUEUE_RETRY_S = 5  # when to try again, if that queue is full
@@ -5070,8 +5071,10 @@ def _apply_artifact(task: Object, update: Object, lenient: bool) -> str:
         raise InvalidAgentResponseError(NEVER_STARTED)
     if at >= 0:
         artifacts[at] = _copy_artifact(artifact)
-    else:
+    elif len(artifacts) < TASK_ARTIFACTS or lenient:
         artifacts.append(_copy_artifact(artifact))
+    else:
+        raise InvalidAgentResponseError(f"More than {TASK_ARTIFACTS} artifacts in one task")
     return NEVER_STARTED if append else ""
 
 
@@ -8449,8 +8452,8 @@ class Follow:
                         return ""
             except TimeoutExpired:
                 raise
-            except (TransportError, PeerError) as error:
-                if not self.task:
+            except (TransportError, PeerError, RateLimitedError) as error:
+                if not self.task:  # with one, we may have read too slowly; the task goes on
                     raise
                 self._link.warn(f"The stream of the task {self.task['id']} broke: {error}")
                 return str(error)

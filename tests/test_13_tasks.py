@@ -211,6 +211,16 @@ class Artifacts(unittest.TestCase):
             ],
         )
 
+    def test_so_many_artifacts_and_no_more(self):
+        """Each new one is compared with all before it: hundreds of thousands would take hours."""
+        task = made()
+        for number in range(a2a.TASK_ARTIFACTS):
+            task.setdefault("artifacts", []).append({"artifactId": str(number), "parts": []})
+        with self.assertRaisesRegex(a2a.InvalidAgentResponseError, "More than"):
+            a2a.apply(task, chunk("another", "x"))
+        self.assertEqual("", a2a.apply(task, chunk("0", "x")))
+        self.assertEqual("", a2a.apply(task, chunk("another", "x"), lenient=True))
+
     def test_events_stay_as_they_were(self):
         task = made()
         events = [chunk("a", "x"), chunk("a", "y", append=True), chunk("a", "z", append=True)]

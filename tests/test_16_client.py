@@ -578,6 +578,22 @@ class StreamTest(ClientCase):
         error = self.fails(a2a.Fault, self.client(agent).send, "x")
         self.assertEqual("fell over", str(error))
 
+    def test_a_reader_that_was_too_slow_goes_on(self):
+        """A server drops who falls behind, with an error; the task goes on, so its end is read."""
+
+        def behind(exchange):
+            exchange.stream({"task": task(WORKING)})
+            error = {"code": -32051, "message": "too slow"}
+            exchange.visit.event({"jsonrpc": "2.0", "id": exchange.value["id"], "error": error})
+
+        agent = self.agent({
+            "SendStreamingMessage": behind,
+            "GetTask": answer(task(WORKING)),
+            "SubscribeToTask": events({"task": task(WORKING)}, {"task": task(COMPLETED)}),
+        })  # fmt: skip
+        result = self.client(agent).send("x")
+        self.assertEqual(COMPLETED, result["task"]["status"]["state"])
+
     def test_a_stream_left_early_lets_go_of_its_connection(self):
         def slow(exchange):
             exchange.stream({"task": task(WORKING)})
