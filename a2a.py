@@ -7206,8 +7206,10 @@ def listening_socket(host: str, port: int) -> socket.socket:
     Raises       UsageError: no such address here, or the port is taken
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except OSError as error:
+        # As bytes, for a text Python would import its codec for international names.
+        name = host.encode() if host.isascii() else host
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
         raise UsageError(f"{host} is no address of this machine") from error
     family, kind, protocol, _, address = min(found, key=lambda row: row[0] != socket.AF_INET)
     bound = socket.socket(family, kind, protocol)
@@ -12040,7 +12042,7 @@ class Edge:
         self._served = tuple(options.transports)
         self._body_limit = options.max_request_bytes or NEVER
         self._lenient = options.lenient_version
-        self._prefix = urllib.parse.urlsplit(options.public_url).path.rstrip("/")
+        self._prefix = read_url(options.public_url).path.rstrip("/") if options.public_url else ""
         self._media_types = {JSON_TYPE, A2A_TYPE}  # spellings that were found good
 
     async def handle(self, exchange: Exchange) -> None:
@@ -12575,7 +12577,7 @@ def _read_json_object(text: str) -> Object:
 
 def _read_pair(text: str) -> tuple[str, str]:
     key, colon, value = text.partition(":")
-    if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", key.strip()):
+    if not colon or not re.fullmatch(TOKEN, key.strip()):
         raise ValueError("is not KEY:VALUE")
     if re.search(r"[\x00-\x08\x0a-\x1f\x7f]", value):
         raise ValueError("has a control character")
@@ -12583,10 +12585,7 @@ def _read_pair(text: str) -> tuple[str, str]:
 
 
 def _read_binding(text: str) -> str:
-    if "/" in text:
-        return text  # a binding of the agent's own is named by a URI
-    word = text.strip().upper()
-    return {"REST": "HTTP+JSON", "HTTP": "HTTP+JSON", "JSON-RPC": "JSONRPC"}.get(word, word)
+    return text if "/" in text else binding_name(text)  # an agent's own is named by a URI
 
 
 def _read_bindings(text: str) -> list[str]:
@@ -13402,25 +13401,20 @@ def open_client(run: Invocation) -> Client:
             "certificates are not verified (--insecure): whoever sits on the way can read and "
             "change everything, credentials included"
         )
-    proxy = get["proxy"]
+    proxy, texts = get["proxy"], ("bearer", "basic", "endpoint", "ca", "cert", "key")
     return Client(
         run.agent.reference,
+        **{name: get[name] or "" for name in texts},
         transport=get["transport"],
         version=get["a2a-version"],
-        bearer=get["bearer"] or "",
-        basic=get["basic"] or "",
         api_key=get["api-key"] or "",
         headers=dict(get["svc-param"]),
         card_headers=dict(get["card-header"]),
-        endpoint=get["endpoint"] or "",
         extensions=get["extension"],
         timeout_s=get["timeout"] or None,
         idle_timeout_s=get["idle-timeout"] or None,
         connect_timeout_s=get["connect-timeout"],
         poll_interval_s=get["poll-interval"],
-        ca=get["ca"] or "",
-        cert=get["cert"] or "",
-        key=get["key"] or "",
         insecure=get["insecure"],
         proxy="" if proxy == "none" else proxy,
         trusted_origins=get["trusted-origin"],
