@@ -1191,7 +1191,8 @@ class LifeTest(unittest.TestCase):
 
     def test_options_that_cannot_be_are_refused(self):
         for options in (
-            {"transports": ["SOAP"]}, {"transports": []}, {"port": 65536}, {"port": -1},
+            {"transports": ["SOAP"]}, {"transports": []}, {"transports": ["JSONRPC", "JSONRPC"]},
+            {"allow_hosts": ["http://x/"]}, {"allow_hosts": [""]}, {"port": 65536}, {"port": -1},
             {"public_url": "ftp://x.example"}, {"public_url": "https://x.example/?q"},
             {"public_url": "https://ann:pw@x.example"}, {"host": "::1%lo"},
             {"public_url": "http://[fe80::1%25eth0]/"}, {"card": "no-such-file.json"},

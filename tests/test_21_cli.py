@@ -796,6 +796,12 @@ class ServeTest(Folder):
         agent = self.served("--config", given)
         self.assertIn("Name: filed\n", self.cli("card", "get", agent.url).stdout)
 
+    def test_behind_a_public_url_the_port_is_said_as_well(self):
+        words = [sys.executable, support.A2A, "serve", "--agent", "echo", "--port", "0"]
+        with support.Process([*words, "--public-url", "https://agent.example/a"]) as child:
+            ready = child.wait_for("Ready")
+            self.assertRegex(ready, r"^Ready: https://agent\.example/a, on port \d+ \(process ")
+
     def test_what_cannot_be_served_is_said(self):
         agent = self.served()
         for arguments in (
@@ -805,6 +811,10 @@ class ServeTest(Folder):
             ("--transports", "morse", "--port", "0"),
             ("--card", "none.json", "--port", "0"),
             ("--public-url", "morse", "--port", "0"),
+            ("--skill", "", "--port", "0"),
+            ("--skill", "=what it does", "--port", "0"),
+            ("--transports", "rest,http+json", "--port", "0"),
+            ("--allow-host", "http://inside.example/", "--port", "0"),
         ):
             with self.subTest(arguments=arguments):
                 done = self.cli("serve", *arguments, "-o", "json")
