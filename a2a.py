@@ -12943,9 +12943,9 @@ def json_text(value: Json, indent: int | None = None) -> str:
     return re.sub(_CONTROL, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def abandon_output() -> None:
+def abandon(stream: Any) -> None:
     """Let what follows go nowhere: the flush at the interpreter's end must not complain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 class Console:
@@ -12968,15 +12968,17 @@ class Console:
         except BrokenPipeError:
             raise
         except OSError as error:
-            abandon_output()
+            abandon(sys.stdout)
             raise A2AError(f"the output cannot be written: {error.strerror or error}") from None
 
     def note(self, label: str, text: str) -> None:
         """Write a diagnostic to standard error, without any credential."""
         lines = plain_block(self.hide(text)).strip().split("\n")
-        with contextlib.suppress(OSError):  # who reads it may have left: that changes no outcome
+        try:
             sys.stderr.write(f"{label}: " + "\n  ".join(lines) + "\n")
             sys.stderr.flush()
+        except OSError:  # who reads it may have left: that changes no outcome
+            abandon(sys.stderr)
 
     def warn(self, text: str) -> None:
         """Write a warning."""
@@ -14719,7 +14721,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as signalled:
         return interrupted(run, signalled)
     except BrokenPipeError:
-        abandon_output()  # whoever read it has left
+        abandon(sys.stdout)  # whoever read it has left
         return 141
     except Exception as failure:
         return broken(run, failure)

@@ -42,7 +42,7 @@ class TextTest(unittest.TestCase):
             self.assertTrue(option in source + runner, f"--{option}")
 
 
-@unittest.skipIf(os.name == "nt", "the blocks are written for a POSIX shell")
+@unittest.skipUnless(support.has("bash") and os.name != "nt", "no bash to run the blocks")
 class BlockTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
