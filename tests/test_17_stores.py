@@ -214,7 +214,7 @@ class Bounds(StoreTest):
         self.fill(1)
         piece = "x" * 4_000_000
         with self.assertRaises(a2a.InvalidAgentResponseError):
-            for number in range(40):
+            for number in range(a2a.TASK_BYTES // len(piece) + 1):
                 self.do(self.store.apply(ANNA, task_id(0), chunk(0, piece, append=number > 0)))
         self.assertGreater(number, 10)
         told = {"message": message(piece)}
