@@ -1308,7 +1308,7 @@ def _reshape_list(value: Json) -> Json:
 def _reshape_scheme(value: Json) -> Json:
     """Version 0.3 had {"type": "http", ...} for {"httpAuthSecurityScheme": {...}}."""
     kind = value.get("type") if isinstance(value, dict) else None
-    return {_OLD_SCHEMES[kind]: value} if kind in _OLD_SCHEMES else value
+    return {_OLD_SCHEMES[kind]: value} if isinstance(kind, str) and kind in _OLD_SCHEMES else value
 
 
 _RESHAPE: dict[str, Callable[[Json], Json]] = {

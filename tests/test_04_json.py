@@ -233,6 +233,12 @@ class ReadMessageTest(unittest.TestCase):
         artifact = {"artifactId": "a", "parts": parts + parts}
         self.assertEqual(artifact, a2a.read_message("Artifact", artifact))
 
+    def test_a_card_whose_scheme_has_a_type_that_is_no_text(self):
+        for odd in ([], {}, 7, None, "http2"):
+            card = {"securitySchemes": {"s": {"type": odd}}}
+            read = a2a.read_message("AgentCard", card, lenient=True)
+            self.assertEqual({"s": {}}, read["securitySchemes"])
+
     def test_a_client_reads_what_it_can(self):
         """JSON-07, AMB-7, CARD-13: see vectors/json/messages_lenient.json."""
         for row in vectors("messages_lenient"):
