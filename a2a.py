@@ -5907,7 +5907,12 @@ class Pool:
         inner = self._tls_context(protocol) if proxy and url.scheme == "https" else None
         limit_s = self._connect_timeout_s
         ends = Patience(time.monotonic() + patience.at_most(limit_s), None, limit_s)
-        made = connect(via, ends, self._sockets.add)
+        try:
+            made = connect(via, ends, self._sockets.add)
+        except Unreachable as error:
+            self._sockets -= {one for one in list(self._sockets) if one.fileno() < 0}
+            self.explain(error)
+            raise
         self._debug(f"connected to {via.authority}" + (" (a proxy)" if proxy else ""))
         stream = Stream(made)
         secure = SharedTlsStream if protocol else TlsStream

@@ -569,6 +569,42 @@ class LimitTest(unittest.TestCase):
                 thread.join(LONG_S)
         self.assertEqual(["The client was closed"] * 2, ended)
 
+    def test_a_connection_that_failed_leaves_nothing_behind(self):
+        """A client may poll an agent that is gone for days."""
+        url = f"http://127.0.0.1:{support.free_port()}/"
+        for _ in range(3):
+            with self.assertRaises(a2a.Unreachable):
+                get(self.pool, url)
+        self.assertEqual(set(), self.pool._sockets)
+
+    @unittest.skipUnless(sys.platform == "linux", "a full backlog refuses elsewhere")
+    def test_close_ends_a_call_that_connects(self):
+        with contextlib.ExitStack() as links:
+            busy = links.enter_context(socket.socket())
+            busy.bind(("127.0.0.1", 0))
+            busy.listen(0)
+            for _ in range(3):
+                link = links.enter_context(socket.socket())
+                link.setblocking(False)
+                link.connect_ex(busy.getsockname())
+            ended = []
+
+            def call():
+                try:
+                    get(self.pool, f"http://127.0.0.1:{busy.getsockname()[1]}/", a2a.Patience())
+                except a2a.TransportError as error:
+                    ended.append(str(error))
+
+            thread = threading.Thread(target=call)
+            thread.start()
+            until = time.monotonic() + LONG_S
+            while not self.pool._sockets and time.monotonic() < until:
+                time.sleep(0.01)
+            time.sleep(0.1)
+            self.pool.close()
+            thread.join(LONG_S)
+            self.assertEqual(["The client was closed"], ended)
+
     def test_a_closed_pool_makes_no_connection(self):
         with support.Peer(echo) as peer:
             get(self.pool, peer.url)
