@@ -10255,8 +10255,7 @@ def read_plain_file(path: str, limit_bytes: int, folder: int | None = None) -> b
             after = os.fstat(opened)
     except OSError as error:
         raise Unsettled(f"{name} cannot be read: {error.strerror}") from None
-    same = os.path.samestat(seen, before) and len(data) == after.st_size
-    if not same or _version(before) != _version(after):
+    if not os.path.samestat(seen, before) or _version(before) != _version(after):
         raise Unsettled(f"{name} changed while it was read")
     return data
 

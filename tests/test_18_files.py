@@ -552,6 +552,12 @@ class Mishaps(Answering):
         self.server.stop()
         self.assertEqual([], os.listdir(self.folder.at("tasks")))
 
+    def test_who_rings_need_not_wait_until_the_folder_is_looked_through(self):
+        self.change(a2a, "SCAN_S", 1e9)
+        result = self.send()
+        self.reply(self.turn(), "answer", "x")
+        self.assertEqual(DONE, result()["status"]["state"])
+
     def test_a_ring_that_names_nothing_known_does_nothing(self):
         result = self.send()
         task = self.turn()
@@ -852,7 +858,10 @@ class Outboxes(unittest.TestCase):
             (self.outbox / "x").unlink()
             os.link(self.place / "secret", self.outbox / "x")
 
-        for how in (link, other, hard):
+        def second():
+            os.link(self.outbox / "x", self.place / f"second-{time.time()}")
+
+        for how in (link, other, hard, second):
             for without in (False, True):
                 with self.subTest(how=how.__name__, without=without):
                     with contextlib.suppress(FileNotFoundError):
@@ -877,22 +886,38 @@ class Outboxes(unittest.TestCase):
         finally:
             os.open, os.supports_dir_fd = kept
 
-    def test_a_file_that_grows_while_it_is_read(self):
+    def test_a_file_that_changes_while_it_is_read(self):
         path = self.outbox / "x"
-        path.write_text("plain")
+
+        def grow():
+            with open(path, "a") as file:
+                file.write(" and more")
+
+        def rewrite():
+            path.write_text("other")
+            os.utime(path, (1, 1))
+
+        for change in (grow, rewrite):
+            with self.subTest(change=change.__name__):
+                path.write_text("plain")
+                self.read_changed(change)
+
+    def read_changed(self, change):
+        """Read the outbox, and do something before the second look at the open file."""
         genuine, calls = os.fstat, []
 
         def fstat(descriptor):
             calls.append(descriptor)
             if len(calls) == 2:
-                with open(path, "a") as file:
-                    file.write(" and more")
+                change()
             return genuine(descriptor)
 
         os.fstat = fstat
-        self.addCleanup(setattr, os, "fstat", genuine)
-        with self.assertRaisesRegex(a2a.Unsettled, "x changed while it was read"):
-            self.read()
+        try:
+            with self.assertRaisesRegex(a2a.Unsettled, "x changed while it was read"):
+                self.read()
+        finally:
+            os.fstat = genuine
 
     def test_names_that_are_no_text(self):
         name = os.fsdecode(b"a\xff.txt")
