@@ -9063,8 +9063,8 @@ def _listed(task: Object, params: Object) -> Object:
 # 18  Agents
 # ============================================================================
 # What answers a task. A turn is one message given to one task; an agent is what has run(turn):
-# the echo, a Python function of any kind, a command. Its answer is what run gives back and what it
-# says on the way through the turn's methods.
+# the echo, a Python function of any kind, a command, whoever works with the files of a folder. Its
+# answer is what run gives back and what it says on the way through the turn's methods.
 # Rule: these may be called from any thread and never wait; their order is the order of events.
 
 ANSWER = "answer"  # the name of the artifact that holds what an agent gave back
@@ -9458,327 +9458,6 @@ def as_exception(error: BaseException) -> Exception:
     return wrapped
 
 
-INPUT_MARK = "[INPUT_REQUIRED]"  # output that begins so is a question
-
-
-class CommandAgent(Agent):
-    """A command that is run for each turn: the text on its stdin, the answer on its stdout.
-
-    command  split into words like a shell does, but no shell runs it
-    idle_s   a command that prints nothing for so long is ended; 0 is no limit
-    folder   where it finds its inbox and its outbox; None: in the system's folder for such things
-    framed   it reads the prompt that a session would get, not the bare text
-    """
-
-    def __init__(
-        self,
-        command: str,
-        idle_s: float = 0.0,
-        folder: FolderOptions | None = None,
-        framed: bool = False,
-    ) -> None:
-        self.defaults = Defaults(
-            COMMAND_TASKS, COMMAND_TASKS_A_MINUTE, at_once=True, output_modes=OUTPUT_MODES
-        )
-        self.argv = split_command(command)
-        self.idle_s = idle_s
-        self.folder = folder
-        self.framed = framed
-        self.grace_s = STOP_GRACE_S
-        self._threads = Threads(FUNCTION_THREADS)
-        self._chores: set[asyncio.Future[Any]] = set()
-        program = shutil.which(self.argv[0]) if self.argv else None
-        if program is None:
-            raise UsageError(f"There is no command {command!r} here")
-        self.argv[0] = program
-
-    async def run(self, turn: Turn) -> Any:
-        """Run the command; what it prints is the answer, how it ends is how the task ends."""
-        options = self.folder or FolderOptions()
-        home = Folder(options.dir).at("tasks") if self.folder else tempfile.gettempdir()
-        turn.folder = os.path.join(home, "turn-" + os.urandom(6).hex())
-        try:
-            text = await self._threads.run(lay_out, turn, self.framed)
-            await self._run(turn, text)
-            if not turn.ended:
-                files = await self._threads.run(read_last_outbox, turn.outbox, options)
-                await self._threads.run(give_files, turn, files)
-        finally:
-            chore = asyncio.ensure_future(self._threads.run(remove_tree, turn.folder))
-            self._chores.add(chore)
-            chore.add_done_callback(self._chores.discard)
-
-    async def _run(self, turn: Turn, text: str) -> None:
-        child = Child(turn, self)
-        loop: Any = asyncio.get_running_loop()
-        await loop.subprocess_exec(
-            lambda: child, *self.argv, env=command_environment(turn), **OWN_GROUP[os.name]
-        )
-        try:
-            child.feed(text)
-            await asyncio.shield(child.finished)
-            child.conclude()
-        except asyncio.CancelledError:
-            await child.end(self.grace_s)
-            raise
-        finally:
-            child.close()
-
-    def close(self) -> None:
-        """The server stops: commands get less time to end."""
-        self.grace_s = STOP_GRACE_S / 5
-
-    async def leave(self) -> None:
-        """Take away the files of the last commands."""
-        if self._chores:
-            await asyncio.wait(self._chores, timeout=STOP_GRACE_S / 4)
-
-
-# A process group of its own, so that what the command starts can be ended with it.
-OWN_GROUP: dict[str, Object] = {
-    "posix": {"start_new_session": True},
-    "nt": {"creationflags": 0x08000200},  # CREATE_NO_WINDOW, CREATE_NEW_PROCESS_GROUP
-}
-
-
-def split_command(command: str) -> list[str]:
-    """Split a command line into words; on Windows a backslash belongs to a path.
-
-    Raises  UsageError: a quote that is never closed
-    """
-    try:
-        if os.name != "nt":
-            return shlex.split(command)
-        words = shlex.split(command, posix=False)
-    except ValueError as error:
-        raise UsageError(f"The command cannot be split: {error}") from None
-    return [word[1:-1] if re.fullmatch(r"(?s)\".*\"|'.*'", word) else word for word in words]
-
-
-def command_environment(turn: Turn) -> dict[str, str]:
-    """Give what a command finds in its environment: ours, but nothing that configures an agent.
-
-    A command that calls other agents must not do so with the credentials of this server.
-    """
-    ours = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.upper().startswith(("CLAUDE", "A2A_", "A2ACLI_"))
-    }
-    ours["A2A_TASK_ID"] = turn.message["taskId"]
-    ours["A2A_CONTEXT_ID"] = turn.message["contextId"]
-    ours["A2A_CALLER"] = turn.caller.display
-    ours["A2A_INBOX"] = turn.inbox
-    ours["A2A_OUTBOX"] = turn.outbox
-    return {name: value.replace("\0", "") for name, value in ours.items()}
-
-
-class Child:
-    """One process of a command agent, an asyncio subprocess protocol by its methods.
-
-    finished  done when it has exited and its output has ended, or soon after it has exited:
-              what it started may hold its pipes open for ever
-    """
-
-    def __init__(self, turn: Turn, agent: CommandAgent) -> None:
-        self.turn = turn
-        self.agent = agent
-        self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._transport: asyncio.SubprocessTransport = None  # type: ignore[assignment]
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._held = ""  # output that was not sent on yet
-        self._asks: bool | None = None  # None until enough was printed to know
-        self._errors = bytearray()  # the end of what it printed on stderr
-        self._timer: asyncio.TimerHandle | None = None
-        self._heard_at = time.monotonic()
-        self._idle = False
-
-    # For asyncio.
-
-    def connection_made(self, transport: asyncio.SubprocessTransport) -> None:
-        """The process has started."""
-        self._transport = transport
-        if self.agent.idle_s:
-            self._look_after()
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """It printed something."""
-        self._heard_at = time.monotonic()
-        if fd == 1:
-            self._take(self._decoder.decode(data))
-        else:
-            self._errors += data
-            del self._errors[:-COMMAND_ERROR_BYTES]
-
-    def pipe_connection_lost(self, fd: int, error: Exception | None) -> None:
-        """It closed a pipe."""
-
-    def pause_writing(self) -> None:
-        """It does not read its stdin, which is written already."""
-
-    def resume_writing(self) -> None:
-        """It reads on."""
-
-    def process_exited(self) -> None:
-        """It has ended; its output may still be on the way."""
-        loop = asyncio.get_running_loop()
-        loop.call_later(COMMAND_DRAIN_S, self.connection_lost, None)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        """It has ended, and its pipes are closed or have had their time."""
-        if not self.finished.done():
-            self.finished.set_result(None)
-
-    # For the agent.
-
-    def feed(self, text: str) -> None:
-        """Write its stdin, and close it."""
-        stdin: Any = self._transport.get_pipe_transport(0)
-        stdin.write(text.encode("utf-8", "replace"))
-        stdin.close()
-
-    def conclude(self) -> None:
-        """Take the rest of the output and the exit status.
-
-        Raises  TaskFailed
-        """
-        self._take(self._decoder.decode(b"", final=True))
-        if self._asks is None:
-            self._asks = self._held.strip() == INPUT_MARK
-        self._flush()
-        status = self._transport.get_returncode()
-        if self._idle:
-            raise TaskFailed(f"The command printed nothing for {self.agent.idle_s:g} s")
-        if status:
-            how = f"exit status {status}" if status > 0 else f"signal {-status}"
-            lines = self._errors.decode("utf-8", "replace").strip().split("\n")
-            tail = "\n".join(lines[-COMMAND_ERROR_LINES:])
-            raise TaskFailed(f"The command ended with {how}" + (": " + tail if tail else ""))
-        if self._asks:
-            self.turn.ask(self._held.strip()[len(INPUT_MARK) :].strip())
-
-    async def end(self, grace_s: float) -> None:
-        """End it and what it started: asked first, then forced."""
-        self._signal(force=False)
-        await asyncio.wait([self.finished], timeout=grace_s)
-        self._signal(force=True)
-        await asyncio.wait([self.finished], timeout=COMMAND_DRAIN_S * 2)
-
-    def close(self) -> None:
-        """Let go of it; what it left running behind its pipes is ended."""
-        if self._timer is not None:
-            self._timer.cancel()
-        pipes = [self._transport.get_pipe_transport(fd) for fd in (1, 2)]
-        if any(pipe is not None and not pipe.is_closing() for pipe in pipes):
-            self._signal(force=True)
-        self._transport.close()
-
-    def _take(self, text: str) -> None:
-        self._held += text
-        if self._asks is None:
-            start = self._held.lstrip()[: len(INPUT_MARK)]
-            if not INPUT_MARK.startswith(start):
-                self._asks = False
-            elif start == INPUT_MARK:
-                self._asks = True
-        if self._asks and len(self._held) > COMMAND_QUESTION_CHARS:
-            self._asks = False  # that is no question
-        if len(self._held) >= COMMAND_FLUSH_CHARS:
-            self._flush()
-        elif self._timer is None and self._held:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(COMMAND_FLUSH_S, self._flush)
-
-    def _flush(self) -> None:
-        """Send on what was printed, but for newlines that may be the last."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._asks is False:
-            text = self._held.rstrip("\r\n")
-            if len(self._held) - len(text) > COMMAND_FLUSH_CHARS:
-                text = self._held
-            self._held = self._held[len(text) :]
-            self.turn.chunk(text)
-
-    def _look_after(self) -> None:
-        """End it when it is silent for too long."""
-        left_s = self._heard_at + self.agent.idle_s - time.monotonic()
-        loop = asyncio.get_running_loop()
-        if self.finished.done():
-            return
-        if left_s > 0:
-            loop.call_later(left_s, self._look_after)
-        else:
-            self._idle = True
-            self._ending = loop.create_task(self.end(self.agent.grace_s))
-
-    def _signal(self, force: bool) -> None:
-        pid = self._transport.get_pid()
-        if os.name == "nt":
-            kill = ["taskkill", "/T", "/F", "/PID", str(pid)]
-            subprocess.Popen(kill, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        else:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL if force else signal.SIGTERM)
-
-
-def load_agent(
-    source: Any,
-    *,
-    idle_s: float = 0.0,
-    folder: FolderOptions | None = None,
-    framed: bool = False,
-) -> Agent:
-    """Make the agent that somebody named.
-
-    source  an Agent, a function, "files", "echo", "FILE.py:FUNCTION" or "exec:COMMAND"
-    idle_s  of a command: how long it may print nothing; 0 is no limit
-    folder  through which tasks are answered, or a command gets its files
-    framed  a command reads the prompt of the files agent
-    Raises  UsageError: there is no such thing
-    """
-    if isinstance(source, Agent):
-        return source
-    if callable(source):
-        return FunctionAgent(source)
-    if source == "echo":
-        return EchoAgent()
-    if source == "files":
-        return FilesAgent(folder or FolderOptions())
-    if str(source).startswith("exec:"):
-        return CommandAgent(source[5:], idle_s, folder, framed)
-    path, _, name = str(source).rpartition(":")
-    if path.endswith(".py"):
-        return FunctionAgent(_load_function(path, name))
-    raise UsageError(
-        f"No agent {source!r}", hint="Known are files, echo, FILE.py:FUNCTION and exec:COMMAND"
-    )
-
-
-def _load_function(path: str, name: str) -> Callable[[Turn], Any]:
-    """Import a file of the user's and give a function of it, found by its dotted name."""
-    import importlib.util
-
-    stem = os.path.splitext(os.path.basename(path))[0]
-    spec = importlib.util.spec_from_file_location(stem, path)
-    if spec is None or spec.loader is None or not os.path.isfile(path):
-        raise UsageError(f"No file {path}")
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))  # as python does for a script
-    sys.modules.setdefault(stem, module)
-    try:
-        spec.loader.exec_module(module)
-        function = module
-        for step in name.split("."):
-            function = getattr(function, step)
-    except (Exception, SystemExit) as error:
-        raise UsageError(f"{path} cannot be used: {type(error).__name__}: {error}") from error
-    if not callable(function):
-        raise UsageError(f"{name} in {path} is no function")
-    return function
-
-
 # --- the folder through which tasks are answered --------------------------------------------------
 
 # What a server with the files agent shares with those who answer: a session, a person, `reply`.
@@ -9961,6 +9640,9 @@ def _changed_at(path: str) -> float:
         return 0.0
 
 
+# --- what a turn brings: the inbox and the prompt -------------------------------------------------
+
+
 def safe_name(name: str) -> str:
     """Make a foreign name a plain file name on every system."""
     name = re.split(r"[\\/]", name)[-1]
@@ -9973,9 +9655,6 @@ def safe_name(name: str) -> str:
     return (start or name).encode()[: 200 - len(ending.encode())].decode("utf-8", "ignore") + (
         ending if start else ""
     )
-
-
-# --- what a turn brings: the inbox and the prompt -------------------------------------------------
 
 
 class FolderOptions(NamedTuple):
@@ -10159,33 +9838,6 @@ OUTPUT_MODES = tuple(
 )
 
 
-def lay_out(turn: Turn, framed: bool) -> str:
-    """Make the folder of a command's turn; give what the command reads."""
-    if os.path.basename(os.path.dirname(turn.folder)) == "tasks":
-        Folder(os.path.join(turn.folder, "..", "..")).make()
-    os.mkdir(turn.folder, 0o700)
-    os.makedirs(turn.inbox, 0o700)
-    os.mkdir(turn.outbox, 0o700)
-    pieces = unpack(turn, framed)
-    how = HOW_BY_PRINTING.format(mark=INPUT_MARK)
-    return write_prompt(turn, pieces, how, "print the answer") if framed else turn.text
-
-
-def read_last_outbox(path: str, options: FolderOptions) -> list[tuple[str, bytes]]:
-    """Give the files of an outbox that nobody should be writing to any more.
-
-    Raises  TaskFailed
-    """
-    for attempt in range(OUTBOX_TRIES):
-        try:
-            return read_outbox(path, options)
-        except Unsettled as error:
-            if attempt == OUTBOX_TRIES - 1:
-                raise TaskFailed(str(error)) from None
-            time.sleep(BELL_S)
-    return []
-
-
 class Unsettled(Exception):
     """A file changed while it was read, or cannot be read just now."""
 
@@ -10290,6 +9942,313 @@ def file_part(name: str, data: bytes) -> Object:
     except (JsonError, UnicodeDecodeError):
         pass
     return {"raw": encode_base64(data), **part}
+
+
+def give_files(turn: Turn, files: Sequence[tuple[str, bytes]]) -> None:
+    """Give the files of an outbox, each as an artifact of its own."""
+    ids = turn.message["taskId"], turn.message["contextId"]
+    for name, data in files:
+        part = file_part(name, data)
+        stem = os.path.splitext(part["filename"])[0]
+        artifact = {"artifactId": new_id(), "name": stem, "parts": [part]}
+        turn.parked = False
+        turn.emit(artifact_update(*ids, artifact, last=True))  # parts of ours need no checking
+
+
+# --- a command for each turn ----------------------------------------------------------------------
+
+
+INPUT_MARK = "[INPUT_REQUIRED]"  # output that begins so is a question
+
+
+class CommandAgent(Agent):
+    """A command that is run for each turn: the text on its stdin, the answer on its stdout.
+
+    command  split into words like a shell does, but no shell runs it
+    idle_s   a command that prints nothing for so long is ended; 0 is no limit
+    folder   where it finds its inbox and its outbox; None: in the system's folder for such things
+    framed   it reads the prompt that a session would get, not the bare text
+    """
+
+    defaults = Defaults(
+        COMMAND_TASKS, COMMAND_TASKS_A_MINUTE, at_once=True, output_modes=OUTPUT_MODES
+    )
+
+    def __init__(
+        self,
+        command: str,
+        idle_s: float = 0.0,
+        folder: FolderOptions | None = None,
+        framed: bool = False,
+    ) -> None:
+        self.argv = split_command(command)
+        self.idle_s = idle_s
+        self.folder = folder
+        self.framed = framed
+        self.grace_s = STOP_GRACE_S
+        self._threads = Threads(FUNCTION_THREADS)
+        self._chores: set[asyncio.Future[Any]] = set()
+        program = shutil.which(self.argv[0]) if self.argv else None
+        if program is None:
+            raise UsageError(f"There is no command {command!r} here")
+        self.argv[0] = program
+
+    async def run(self, turn: Turn) -> Any:
+        """Run the command; what it prints is the answer, how it ends is how the task ends."""
+        options = self.folder or FolderOptions()
+        home = Folder(options.dir).at("tasks") if self.folder else tempfile.gettempdir()
+        turn.folder = os.path.join(home, "turn-" + os.urandom(6).hex())
+        try:
+            text = await self._threads.run(lay_out, turn, self.framed)
+            await self._run(turn, text)
+            if not turn.ended:
+                files = await self._threads.run(read_last_outbox, turn.outbox, options)
+                await self._threads.run(give_files, turn, files)
+        finally:
+            chore = asyncio.ensure_future(self._threads.run(remove_tree, turn.folder))
+            self._chores.add(chore)
+            chore.add_done_callback(self._chores.discard)
+
+    async def _run(self, turn: Turn, text: str) -> None:
+        child = Child(turn, self)
+        loop: Any = asyncio.get_running_loop()
+        await loop.subprocess_exec(
+            lambda: child, *self.argv, env=command_environment(turn), **OWN_GROUP[os.name]
+        )
+        try:
+            child.feed(text)
+            await asyncio.shield(child.finished)
+            child.conclude()
+        except asyncio.CancelledError:
+            await child.end(self.grace_s)
+            raise
+        finally:
+            child.close()
+
+    def close(self) -> None:
+        """The server stops: commands get less time to end."""
+        self.grace_s = STOP_GRACE_S / 5
+
+    async def leave(self) -> None:
+        """Take away the files of the last commands."""
+        if self._chores:
+            await asyncio.wait(self._chores, timeout=STOP_GRACE_S / 4)
+
+
+# A process group of its own, so that what the command starts can be ended with it.
+OWN_GROUP: dict[str, Object] = {
+    "posix": {"start_new_session": True},
+    "nt": {"creationflags": 0x08000200},  # CREATE_NO_WINDOW, CREATE_NEW_PROCESS_GROUP
+}
+
+
+def split_command(command: str) -> list[str]:
+    """Split a command line into words; on Windows a backslash belongs to a path.
+
+    Raises  UsageError: a quote that is never closed
+    """
+    try:
+        if os.name != "nt":
+            return shlex.split(command)
+        words = shlex.split(command, posix=False)
+    except ValueError as error:
+        raise UsageError(f"The command cannot be split: {error}") from None
+    return [word[1:-1] if re.fullmatch(r"(?s)\".*\"|'.*'", word) else word for word in words]
+
+
+def command_environment(turn: Turn) -> dict[str, str]:
+    """Give what a command finds in its environment: ours, but nothing that configures an agent.
+
+    A command that calls other agents must not do so with the credentials of this server.
+    """
+    ours = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.upper().startswith(("CLAUDE", "A2A_", "A2ACLI_"))
+    }
+    ours["A2A_TASK_ID"] = turn.message["taskId"]
+    ours["A2A_CONTEXT_ID"] = turn.message["contextId"]
+    ours["A2A_CALLER"] = turn.caller.display
+    ours["A2A_INBOX"] = turn.inbox
+    ours["A2A_OUTBOX"] = turn.outbox
+    return {name: value.replace("\0", "") for name, value in ours.items()}
+
+
+def lay_out(turn: Turn, framed: bool) -> str:
+    """Make the folder of a command's turn; give what the command reads."""
+    if os.path.basename(os.path.dirname(turn.folder)) == "tasks":
+        Folder(os.path.join(turn.folder, "..", "..")).make()
+    os.mkdir(turn.folder, 0o700)
+    os.makedirs(turn.inbox, 0o700)
+    os.mkdir(turn.outbox, 0o700)
+    pieces = unpack(turn, framed)
+    how = HOW_BY_PRINTING.format(mark=INPUT_MARK)
+    return write_prompt(turn, pieces, how, "print the answer") if framed else turn.text
+
+
+def read_last_outbox(path: str, options: FolderOptions) -> list[tuple[str, bytes]]:
+    """Give the files of an outbox that nobody should be writing to any more.
+
+    Raises  TaskFailed
+    """
+    for attempt in range(OUTBOX_TRIES):
+        try:
+            return read_outbox(path, options)
+        except Unsettled as error:
+            if attempt == OUTBOX_TRIES - 1:
+                raise TaskFailed(str(error)) from None
+            time.sleep(BELL_S)
+    return []
+
+
+class Child:
+    """One process of a command agent, an asyncio subprocess protocol by its methods.
+
+    finished  done when it has exited and its output has ended, or soon after it has exited:
+              what it started may hold its pipes open for ever
+    """
+
+    def __init__(self, turn: Turn, agent: CommandAgent) -> None:
+        self.turn = turn
+        self.agent = agent
+        self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._transport: asyncio.SubprocessTransport = None  # type: ignore[assignment]
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._held = ""  # output that was not sent on yet
+        self._asks: bool | None = None  # None until enough was printed to know
+        self._errors = bytearray()  # the end of what it printed on stderr
+        self._timer: asyncio.TimerHandle | None = None
+        self._heard_at = time.monotonic()
+        self._idle = False
+
+    # For asyncio.
+
+    def connection_made(self, transport: asyncio.SubprocessTransport) -> None:
+        """The process has started."""
+        self._transport = transport
+        if self.agent.idle_s:
+            self._look_after()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """It printed something."""
+        self._heard_at = time.monotonic()
+        if fd == 1:
+            self._take(self._decoder.decode(data))
+        else:
+            self._errors += data
+            del self._errors[:-COMMAND_ERROR_BYTES]
+
+    def pipe_connection_lost(self, fd: int, error: Exception | None) -> None:
+        """It closed a pipe."""
+
+    def pause_writing(self) -> None:
+        """It does not read its stdin, which is written already."""
+
+    def resume_writing(self) -> None:
+        """It reads on."""
+
+    def process_exited(self) -> None:
+        """It has ended; its output may still be on the way."""
+        loop = asyncio.get_running_loop()
+        loop.call_later(COMMAND_DRAIN_S, self.connection_lost, None)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """It has ended, and its pipes are closed or have had their time."""
+        if not self.finished.done():
+            self.finished.set_result(None)
+
+    # For the agent.
+
+    def feed(self, text: str) -> None:
+        """Write its stdin, and close it."""
+        stdin: Any = self._transport.get_pipe_transport(0)
+        stdin.write(text.encode("utf-8", "replace"))
+        stdin.close()
+
+    def conclude(self) -> None:
+        """Take the rest of the output and the exit status.
+
+        Raises  TaskFailed
+        """
+        self._take(self._decoder.decode(b"", final=True))
+        if self._asks is None:
+            self._asks = self._held.strip() == INPUT_MARK
+        self._flush()
+        status = self._transport.get_returncode()
+        if self._idle:
+            raise TaskFailed(f"The command printed nothing for {self.agent.idle_s:g} s")
+        if status:
+            how = f"exit status {status}" if status > 0 else f"signal {-status}"
+            lines = self._errors.decode("utf-8", "replace").strip().split("\n")
+            tail = "\n".join(lines[-COMMAND_ERROR_LINES:])
+            raise TaskFailed(f"The command ended with {how}" + (": " + tail if tail else ""))
+        if self._asks:
+            self.turn.ask(self._held.strip()[len(INPUT_MARK) :].strip())
+
+    async def end(self, grace_s: float) -> None:
+        """End it and what it started: asked first, then forced."""
+        self._signal(force=False)
+        await asyncio.wait([self.finished], timeout=grace_s)
+        self._signal(force=True)
+        await asyncio.wait([self.finished], timeout=COMMAND_DRAIN_S * 2)
+
+    def close(self) -> None:
+        """Let go of it; what it left running behind its pipes is ended."""
+        if self._timer is not None:
+            self._timer.cancel()
+        pipes = [self._transport.get_pipe_transport(fd) for fd in (1, 2)]
+        if any(pipe is not None and not pipe.is_closing() for pipe in pipes):
+            self._signal(force=True)
+        self._transport.close()
+
+    def _take(self, text: str) -> None:
+        self._held += text
+        if self._asks is None:
+            start = self._held.lstrip()[: len(INPUT_MARK)]
+            if not INPUT_MARK.startswith(start):
+                self._asks = False
+            elif start == INPUT_MARK:
+                self._asks = True
+        if self._asks and len(self._held) > COMMAND_QUESTION_CHARS:
+            self._asks = False  # that is no question
+        if len(self._held) >= COMMAND_FLUSH_CHARS:
+            self._flush()
+        elif self._timer is None and self._held:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(COMMAND_FLUSH_S, self._flush)
+
+    def _flush(self) -> None:
+        """Send on what was printed, but for newlines that may be the last."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._asks is False:
+            text = self._held.rstrip("\r\n")
+            if len(self._held) - len(text) > COMMAND_FLUSH_CHARS:
+                text = self._held
+            self._held = self._held[len(text) :]
+            self.turn.chunk(text)
+
+    def _look_after(self) -> None:
+        """End it when it is silent for too long."""
+        left_s = self._heard_at + self.agent.idle_s - time.monotonic()
+        loop = asyncio.get_running_loop()
+        if self.finished.done():
+            return
+        if left_s > 0:
+            loop.call_later(left_s, self._look_after)
+        else:
+            self._idle = True
+            self._ending = loop.create_task(self.end(self.agent.grace_s))
+
+    def _signal(self, force: bool) -> None:
+        pid = self._transport.get_pid()
+        if os.name == "nt":
+            kill = ["taskkill", "/T", "/F", "/PID", str(pid)]
+            subprocess.Popen(kill, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        else:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL if force else signal.SIGTERM)
 
 
 # --- the files agent ------------------------------------------------------------------------------
@@ -10549,17 +10508,6 @@ def _prune(folder: str) -> None:
             remove_tree(os.path.join(folder, name))
 
 
-def give_files(turn: Turn, files: Sequence[tuple[str, bytes]]) -> None:
-    """Give the files of an outbox, each as an artifact of its own."""
-    ids = turn.message["taskId"], turn.message["contextId"]
-    for name, data in files:
-        part = file_part(name, data)
-        stem = os.path.splitext(part["filename"])[0]
-        artifact = {"artifactId": new_id(), "name": stem, "parts": [part]}
-        turn.parked = False
-        turn.emit(artifact_update(*ids, artifact, last=True))  # parts of ours need no checking
-
-
 class FilesAgent(Agent):
     """Answers by whoever works on this machine, through the files of a folder."""
 
@@ -10756,6 +10704,65 @@ def _read_saved(path: str) -> tuple[Sequence[str], Object, Object] | None:
         return [str(word) for word in saved["caller"]], params, task
     except (Fault, LookupError, TypeError):
         return None
+
+
+# --- agents by their names ------------------------------------------------------------------------
+
+
+def load_agent(
+    source: Any,
+    *,
+    idle_s: float = 0.0,
+    folder: FolderOptions | None = None,
+    framed: bool = False,
+) -> Agent:
+    """Make the agent that somebody named.
+
+    source  an Agent, a function, "files", "echo", "FILE.py:FUNCTION" or "exec:COMMAND"
+    idle_s  of a command: how long it may print nothing; 0 is no limit
+    folder  through which tasks are answered, or a command gets its files
+    framed  a command reads the prompt of the files agent
+    Raises  UsageError: there is no such thing
+    """
+    if isinstance(source, Agent):
+        return source
+    if callable(source):
+        return FunctionAgent(source)
+    if source == "echo":
+        return EchoAgent()
+    if source == "files":
+        return FilesAgent(folder or FolderOptions())
+    if str(source).startswith("exec:"):
+        return CommandAgent(source[5:], idle_s, folder, framed)
+    path, _, name = str(source).rpartition(":")
+    if path.endswith(".py"):
+        return FunctionAgent(_load_function(path, name))
+    raise UsageError(
+        f"No agent {source!r}", hint="Known are files, echo, FILE.py:FUNCTION and exec:COMMAND"
+    )
+
+
+def _load_function(path: str, name: str) -> Callable[[Turn], Any]:
+    """Import a file of the user's and give a function of it, found by its dotted name."""
+    import importlib.util
+
+    stem = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(stem, path)
+    if spec is None or spec.loader is None or not os.path.isfile(path):
+        raise UsageError(f"No file {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))  # as python does for a script
+    sys.modules.setdefault(stem, module)
+    try:
+        spec.loader.exec_module(module)
+        function = module
+        for step in name.split("."):
+            function = getattr(function, step)
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{path} cannot be used: {type(error).__name__}: {error}") from error
+    if not callable(function):
+        raise UsageError(f"{name} in {path} is no function")
+    return function
 
 
 # ============================================================================
