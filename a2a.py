@@ -300,6 +300,7 @@ COMMAND_FLUSH_S = 0.05  # or after so long
 COMMAND_DRAIN_S = 0.25  # a command has ended, but what it started holds its pipes open
 COMMAND_ERROR_BYTES = 8192  # the end of stderr that is kept for
 COMMAND_ERROR_LINES = 10  # the failure's text
+ORPHAN_S = 86400.0  # files of a command's turn that are older belong to nobody any more
 COMMAND_QUESTION_CHARS = 64 * 1024  # a longer question is an answer
 START_S = 20.0  # a detached server is ready, and a stopped one has ended, within so long
 STOP_LOOK_S = 0.2  # a server looks for the wish to stop so often
@@ -9833,7 +9834,7 @@ OUTBOX_TYPES = {
     "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }  # fmt: skip
-OUTPUT_MODES = tuple(
+FILE_MODES = tuple(
     dict.fromkeys(["text/plain", JSON_TYPE, "application/octet-stream", *OUTBOX_TYPES.values()])
 )
 
@@ -9970,9 +9971,7 @@ class CommandAgent(Agent):
     framed   it reads the prompt that a session would get, not the bare text
     """
 
-    defaults = Defaults(
-        COMMAND_TASKS, COMMAND_TASKS_A_MINUTE, at_once=True, output_modes=OUTPUT_MODES
-    )
+    defaults = Defaults(COMMAND_TASKS, COMMAND_TASKS_A_MINUTE, True, FILE_MODES, FILE_MODES)
 
     def __init__(
         self,
@@ -10024,6 +10023,15 @@ class CommandAgent(Agent):
             raise
         finally:
             child.close()
+
+    def kept(self) -> Iterable[tuple[Sequence[str], Object, Object]]:
+        """Give nothing: a command ends with its server. Its files go, had it no time for that."""
+        tasks = Folder(self.folder.dir).at("tasks") if self.folder else ""
+        for name in os.listdir(tasks) if os.path.isdir(tasks) else ():
+            path = os.path.join(tasks, name)
+            if name.startswith("turn-") and time.time() - _changed_at(path) > ORPHAN_S:
+                remove_tree(path)
+        return ()
 
     def close(self) -> None:
         """The server stops: commands get less time to end."""
@@ -10349,7 +10357,8 @@ class Desk:
                 if turn.number > 1 and os.path.lexists(self.at(name)):
                     _put_away(self.path, name, turn.number - 1)
             words = [os.path.abspath(__file__), "reply", self.name, "--dir", self.folder.path]
-            command = "python3 " + " ".join(map(shlex.quote, words))
+            python = "python " if os.name == "nt" else "python3 "
+            command = python + " ".join(map(shlex.quote, words))
             how = HOW_BY_FILES.format(folder=self.path, command=command)
             mode = self.options.task_mode
             mode += f": {TASK_MODES[mode]}" if mode in TASK_MODES else ""
@@ -10511,9 +10520,7 @@ def _prune(folder: str) -> None:
 class FilesAgent(Agent):
     """Answers by whoever works on this machine, through the files of a folder."""
 
-    defaults = Defaults(
-        COMMAND_TASKS, COMMAND_TASKS_A_MINUTE, at_once=True, output_modes=OUTPUT_MODES
-    )
+    defaults = Defaults(COMMAND_TASKS, COMMAND_TASKS_A_MINUTE, True, FILE_MODES, FILE_MODES)
 
     def __init__(self, options: FolderOptions) -> None:
         self.options = options

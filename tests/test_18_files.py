@@ -50,9 +50,10 @@ class Answering(unittest.TestCase):
     def serve(self, **server_options):
         """Serve the folder until the test ends, or stop()."""
         options = a2a.FolderOptions(self.folder.path, **self.options)
-        self.server = a2a.Server("files", port=0, folder=options, **server_options).start()
+        server_options = {"port": 0, **server_options}
+        self.server = a2a.Server("files", folder=options, **server_options).start()
         self.addCleanup(self.server.stop)
-        self.client = a2a.Client(self.server.url)
+        self.client = a2a.Client(self.server.url, warn=lambda text: None)
         self.addCleanup(self.client.close)
 
     def send(self, what="hello", **fields):
@@ -186,6 +187,8 @@ class Replies(Answering):
     def test_a_question_and_its_answer_are_two_turns_in_one_folder(self):
         result = self.send("Paint it")
         task = self.turn()
+        self.folder.pick(task)
+        self.put(task, "draft.txt", "something")
         self.reply(task, "question", "Which colour?")
         asked = result()
         self.assertEqual((ASKED, "Which colour?"), (asked["status"]["state"], said(asked)))
@@ -193,11 +196,12 @@ class Replies(Answering):
         result = self.send("Blue", task_id=asked["id"])
         second = self.turn(2)
         self.assertEqual(task["folder"], second["folder"])
+        self.assertEqual("waiting", second["stage"], "what was done before is no sign of life now")
         self.assertIn("Blue", pathlib.Path(second["prompt"]).read_text())
         earlier = pathlib.Path(second["folder"], "turns", "1")
         self.assertEqual({"prompt.md", "question.md"}, set(os.listdir(earlier)))
         self.reply(second, "answer", "Blue it is")
-        self.assertEqual({"answer": {"text": "Blue it is"}}, artifacts(result()))
+        self.assertEqual(["draft", "answer"], list(artifacts(result())))
 
     def test_progress_is_seen_at_once_by_who_streams(self):
         events = self.client.stream("work")
@@ -406,6 +410,29 @@ class Restarting(Answering):
         self.assertEqual({"answer": {"text": "Done"}}, artifacts(answered))
         texts = [message["parts"][0]["text"] for message in answered["history"]]
         self.assertEqual(["Paint it", "Which colour?", "Blue"], texts)
+
+    def test_who_waits_has_the_answer_though_the_server_was_another_by_then(self):
+        self.server.stop()
+        port = support.free_port()
+        self.serve(port=port)
+        result = self.send("Count to ten")
+        task = self.turn()
+        self.server.stop()
+        self.serve(port=port)
+        self.reply(task, "answer", "ten")
+        self.assertEqual({"answer": {"text": "ten"}}, artifacts(result()))
+
+    def test_a_server_that_was_killed_loses_no_task(self):
+        self.server.stop()
+        with support.Served("--dir", self.folder.path) as served, a2a.Client(served.url) as client:
+            task_id = client.send("Count to ten", wait=False)["task"]["id"]
+            task = self.turn()
+            served.kill()
+            served.wait()
+        with support.Served("--dir", self.folder.path) as served, a2a.Client(served.url) as client:
+            self.assertEqual(a2a.WORKING, client.get(task_id)["status"]["state"])
+            self.reply(task, "answer", "ten")
+            self.assertEqual({"answer": {"text": "ten"}}, artifacts(client.wait(task_id)))
 
     def test_a_reply_written_meanwhile_is_taken(self):
         self.client.send("x", wait=False)
@@ -1001,7 +1028,7 @@ class Commands(unittest.TestCase):
                     },
                     found,
                 )
-        self.assertEqual([], os.listdir(self.place / ".a2a" / "tasks"))
+        until(lambda: not os.listdir(self.place / ".a2a" / "tasks"))
 
     def test_a_framed_command_reads_the_prompt(self):
         client = self.client("print(sys.stdin.read())", framed=True)
@@ -1030,6 +1057,36 @@ class Commands(unittest.TestCase):
         self.assertEqual((ASKED, "and then?"), (task["status"]["state"], said(task)))
         task = client.send("go on", task_id=task["id"])["task"]
         self.assertEqual({"answer": {"text": "[] 2"}}, artifacts(task))
+
+    def test_what_a_killed_server_left_behind_goes_at_last(self):
+        tasks = self.place / ".a2a" / "tasks"
+        for name in ("turn-old", "turn-new", "task-old"):
+            (tasks / name / "inbox").mkdir(parents=True)
+            if name.endswith("old"):
+                os.utime(tasks / name, (1, 1))
+        self.client("print(1)").send("x")
+        until(lambda: {"turn-new", "task-old"} == set(os.listdir(tasks)))
+
+    def test_options_of_serve(self):
+        path = self.place / "command.py"
+        path.write_text("print(__import__('sys').stdin.read())")
+        command = f'exec:"{sys.executable}" "{path}"'
+        folder = str(self.place / "framed")
+        framed = ("--agent", command, "--framed")
+        with support.Served("--dir", folder, *framed) as served, a2a.Client(served.url) as client:
+            text = a2a.text_of(client.send("do this")["task"])
+        self.assertRegex(text, r"(?s)^# A2A task: turn 1\n.*do this\n.*Print the answer")
+        self.assertIn(f"Outbox: {os.path.join(folder, 'tasks', 'turn-')}", text)
+        files = ("--task-mode", "fork", "--outbox-max-files", "1", "--unattended-after", "1h")
+        with support.Served("--dir", folder, *files) as served, a2a.Client(served.url) as client:
+            task_id = client.send("x", wait=False)["task"]["id"]
+            (task,) = until(a2a.Folder(folder).tasks)
+            self.assertEqual("fork", task["mode"])
+            self.assertIn("Mode: fork: give it", pathlib.Path(task["prompt"]).read_text())
+            for name in ("1", "2"):
+                pathlib.Path(task["outbox"], name).touch()
+            pathlib.Path(task["folder"], "answer.md").touch()
+            self.assertIn("1 are allowed", said(client.wait(task_id)))
 
     def test_a_cancelled_command_leaves_no_files(self):
         client = self.client("time.sleep(60)")
