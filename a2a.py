@@ -272,7 +272,6 @@ JSON_DEPTH = 64
 PROTOBUF_DEPTH = 100  # messages in messages; what the official libraries read
 JSON_VALUES = 100_000  # in one request: texts, numbers, objects, lists; a fifth of a second's work
 CLIENT_JSON_VALUES = 2_000_000  # in one answer, whose reader has nobody else to serve
-NUMBER_CHARS = 300  # a double ends at 309 digits; int() of millions would take minutes
 VIOLATIONS = 20  # field errors reported for one request; more help nobody
 ID_CHARS = 256  # of an id or tenant in a request: each of a task's events repeats some
 LIST_ITEMS = 1000  # of a list in a request, its parts for one; each is worked on many times
@@ -893,10 +892,9 @@ def _read_object(pairs: list[tuple[str, Json]]) -> Object:
     return value
 
 
-def _read_int(text: str) -> int:
-    if len(text) > NUMBER_CHARS:
-        raise JsonError("Not valid JSON: a number is too large")
-    return int(text)
+def _read_int(text: str) -> float:
+    """Read a whole number; one that no 64 bits hold is a double, as it is for everybody else."""
+    return int(text) if len(text) <= 20 else _read_float(text)
 
 
 def shorten(value: float) -> float:
@@ -1969,11 +1967,11 @@ def read_protobuf(name: str, data: bytes, values: int = JSON_VALUES) -> Object:
     """Read a message; fields that are not known are skipped, numbers of unknown enum values kept.
 
     The dict is canonical, but required fields may be missing: read_message checks or fills them.
-    values  as read_json has them; a number in a list takes two fields
+    values  how many fields; a number in a list takes two
     Raises  ProtobufError: not protobuf, text that is not UTF-8, nested too deep, too many fields
     """
     try:
-        return _decoder(name).read(data, 0, len(data), PROTOBUF_DEPTH, [2 * values], None)
+        return _decoder(name).read(data, 0, len(data), PROTOBUF_DEPTH, [values], None)
     except UnicodeDecodeError:
         raise ProtobufError("Not valid protobuf: a text that is not UTF-8") from None
     except IndexError:
@@ -4935,7 +4933,7 @@ class GrpcBinding(Binding):
 
         Raises  PeerError: it is not usable
         """
-        value = read_protobuf(operation.response, message)
+        value = read_protobuf(operation.response, message, CLIENT_JSON_VALUES)
         if operation.streams:
             return _read_event(value, warn)
         return _read_result(operation.response, value, warn)

@@ -95,6 +95,13 @@ class ReadJsonTest(unittest.TestCase):
         value = a2a.read_json(b'{"n":9007199254740993,"r":1.0,"s":2.50,"t":1e2}')
         self.assertEqual(b'{"n":9007199254740993,"r":1,"s":2.5,"t":100}', a2a.write_json(value))
 
+    def test_whole_numbers_that_no_64_bits_hold_are_doubles(self):
+        """As they are over gRPC; thousands of long ones would take long to write."""
+        value = a2a.read_json(b"[123456789012345678901234567890, -18446744073709551615]")
+        self.assertEqual([1.2345678901234568e29, -(2.0**64)], value)
+        self.assertEqual(b"[1.2345678901234568e+29,-1.8446744073709552e+19]", a2a.write_json(value))
+        self.assertEqual(b"1e+300", a2a.write_json(a2a.read_json(b"1" + b"0" * 300)))
+
     def test_nesting_of_random_texts_is_measured_right(self):
         """The count on bytes agrees with a walk over the value, whatever the strings hold."""
         random_ = random.Random(4)

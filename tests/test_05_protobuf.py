@@ -178,14 +178,14 @@ class LimitTest(unittest.TestCase):
         ):  # fmt: skip
             with self.subTest(field or tiny):
                 with self.assertRaisesRegex(a2a.ProtobufError, "too many fields"):
-                    a2a.read_protobuf("Message", tiny * 201, values=100)
-                allowed = a2a.read_protobuf("Message", tiny * 200, values=100)
+                    a2a.read_protobuf("Message", tiny * 201, values=200)
+                allowed = a2a.read_protobuf("Message", tiny * 200, values=200)
                 if isinstance(allowed.get(field), list):
                     self.assertEqual(200, len(allowed[field]))
         group = b"\x7b" + b"\x78\x00" * 200 + b"\x7c"
         with self.assertRaises(a2a.ProtobufError):
-            a2a.read_protobuf("Message", group, values=100)
-        self.assertEqual({}, a2a.read_protobuf("Message", group, values=101))
+            a2a.read_protobuf("Message", group, values=200)
+        self.assertEqual({}, a2a.read_protobuf("Message", group, values=201))
 
     def test_groups_end_within_their_message(self):
         inside = b"\x7b\x0a\x01x"  # opened in the part, closed behind it
