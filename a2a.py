@@ -10073,8 +10073,9 @@ def command_environment(turn: Turn) -> dict[str, str]:
         if not name.upper().startswith(("CLAUDE", "A2A_", "A2ACLI_"))
     }
     ours["A2A_TASK_ID"] = turn.message["taskId"]
-    ours["A2A_CONTEXT_ID"] = turn.message["contextId"]
-    ours["A2A_CALLER"] = turn.caller.display
+    # What callers chose may hold half a surrogate pair, which no environment can.
+    ours["A2A_CONTEXT_ID"] = turn.message["contextId"].encode("utf-8", "replace").decode()
+    ours["A2A_CALLER"] = turn.caller.display.encode("utf-8", "replace").decode()
     ours["A2A_INBOX"] = turn.inbox
     ours["A2A_OUTBOX"] = turn.outbox
     return {name: value.replace("\0", "") for name, value in ours.items()}

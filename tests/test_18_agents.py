@@ -585,11 +585,11 @@ class Commands(unittest.TestCase):
         for name in ("CLAUDE_CODE_X", "CLAUDECODE", "A2A_TOKEN", "A2ACLI_BEARER"):
             os.environ[name] = "secret"
             self.addCleanup(os.environ.pop, name)
-        caller = a2a.Caller("key", "", "a", "", "Anna\0B")
+        caller = a2a.Caller("key", "", "a", "", "Anna\0B\ud800")
         _, turn = run(agent, FakeTurn("hi", caller))
         found = "".join(turn.said())
         self.assertNotIn("secret", found)
-        for pair in ("A2A_TASK_ID=task-1", "A2A_CONTEXT_ID=context-1", "A2A_CALLER=AnnaB"):
+        for pair in ("A2A_TASK_ID=task-1", "A2A_CONTEXT_ID=context-1", "A2A_CALLER=AnnaB?"):
             self.assertIn(pair, found)
         self.assertIn("PATH=", found.upper())
 
