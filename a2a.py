@@ -11470,7 +11470,12 @@ class Runner:
                 said = [message for message in task["history"] if message["role"] == ROLE_USER]
                 job = Job(live, call, said[-1])
                 job.turn.go_on(task)
-                job.started = starts = self.places.enter(job)
+                try:
+                    job.started = starts = self.places.enter(job)
+                except RateLimitedError as error:  # this server may do less than the one before
+                    job.leave()
+                    await live.set_state(FAILED, str(error))
+                    continue
                 self.keep(live)
                 await self._launch(job, starts)
 

@@ -434,6 +434,21 @@ class Restarting(Answering):
             self.reply(task, "answer", "ten")
             self.assertEqual({"answer": {"text": "ten"}}, artifacts(client.wait(task_id)))
 
+    def test_a_server_that_may_do_less_takes_up_what_it_can(self):
+        for number in range(4):
+            self.client.send(f"number {number}", wait=False)
+        tasks = until(lambda: len(self.folder.tasks()) == 4 and self.folder.tasks())
+        self.server.stop()
+        self.serve(max_concurrent_tasks=1, queue=2)
+        refused = self.client.list(status=FAILED)["tasks"]
+        self.assertEqual(["2 messages are waiting already"], [said(task) for task in refused])
+        left = [task for task in tasks if task["taskId"] != refused[0]["id"]]
+        for task in reversed(left):
+            self.reply(task, "answer", task["taskId"])
+        for task in left:
+            ended = until(lambda: artifacts(self.client.get(task["taskId"])))  # noqa: B023
+            self.assertEqual(task["taskId"], ended["answer"]["text"])
+
     def test_a_reply_written_meanwhile_is_taken(self):
         self.client.send("x", wait=False)
         task = self.turn()
