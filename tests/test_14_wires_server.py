@@ -1007,7 +1007,10 @@ class SocketTest(unittest.TestCase):
             with self.subTest(host), self.assertRaises(a2a.UsageError):
                 a2a.listening_socket(host, 0)
 
-    @unittest.skipIf(os.name == "nt" or (hasattr(os, "geteuid") and not os.geteuid()), "allowed")
+    @unittest.skipIf(
+        os.name == "nt" or (hasattr(os, "geteuid") and not os.geteuid()),
+        "whoever runs this may listen on port 80",
+    )
     def test_a_port_that_needs_privileges_is_an_error_with_a_hint(self):
         with self.assertRaises(a2a.UsageError) as caught:
             a2a.listening_socket("127.0.0.1", 1)
