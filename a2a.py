@@ -14210,8 +14210,15 @@ def reply_parts(run: Invocation) -> tuple[list[str], dict[str, bytes]]:
 
 # --- a Claude Code session ----------------------------------------------------------------------
 
-# The hooks of the plugin call these. Its setting serveMaxQueue is --max-queue of serve, and
-# clientBearer is --bearer of the commands that call agents.
+# The hooks of the plugin call these. A setting needs no row of its own: serveMaxQueue is
+# --max-queue of serve, clientBearer is --bearer of the commands that call agents, and what
+# OPTIONS_TEXT calls secret goes to a file of mode 0600. These are no option, or half of one:
+PLUGIN_PREFIX = "CLAUDE_PLUGIN_OPTION_"
+PLUGIN_SETTINGS = {  # in lower case: variable, secret (the halves of a pair must lie together)
+    "autoserve": ("autoserve", False),
+    "clientusername": ("A2A_HTTP_USERNAME", True),
+    "clientpassword": ("A2A_HTTP_PASSWORD", True),
+}
 
 
 def run_session(run: Invocation) -> None:
@@ -14261,15 +14268,9 @@ def start_session(run: Invocation, session: str, project: str, secrets: str) -> 
         run.console.write("a2a: " + plain(done.stdout or done.stderr).strip() + "\n")
 
 
-PLUGIN_PREFIX = "CLAUDE_PLUGIN_OPTION_"
-
-
 def plugin_settings(environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Give the plugin's settings as variables, the plain ones and the secret ones.
-
-    The setting that is no option, autoServe, is among the plain ones as it is, in lower case.
-    """
-    known = {"autoserve": ("autoserve", False)}
+    """Give the plugin's settings as variables, the plain ones and the secret ones."""
+    known = dict(PLUGIN_SETTINGS)
     for start, prefix in (("serve", "A2A_SERVE_"), ("client", "A2ACLI_")):
         settings = Settings(prefix, (), [])
         for name, option in CLI_OPTIONS.items():

@@ -321,6 +321,8 @@ class HooksTest(unittest.TestCase):
             CLAUDE_PLUGIN_OPTION_serveName="Rex's dog",
             CLAUDE_PLUGIN_OPTION_SERVE_PORT="0",
             CLAUDE_PLUGIN_OPTION_clientBearer='tök"en-77',
+            CLAUDE_PLUGIN_OPTION_clientUsername="ann",
+            CLAUDE_PLUGIN_OPTION_clientPassword="p:77",
             CLAUDE_PLUGIN_OPTION_clientProxy="",
             CLAUDE_PLUGIN_OPTION_unknown="x",
         )
@@ -337,7 +339,8 @@ class HooksTest(unittest.TestCase):
         shown = support.run_main("config", "show", env=env).stdout
         self.assertIn(f"bearer: *** (A2ACLI_BEARER, {secrets})", shown)
         layers = a2a.load_layers("A2ACLI_", "", env, self.fail)
-        self.assertEqual('tök"en-77', a2a.Settings("A2ACLI_", (), layers)["bearer"])
+        settings = a2a.Settings("A2ACLI_", (), layers)
+        self.assertEqual(('tök"en-77', "ann:p:77"), (settings["bearer"], settings["basic"]))
         self.hook("end")
         self.assertFalse(secrets.exists())
 

@@ -24,6 +24,47 @@ def load(name):
     return json.loads((PLUGIN / name).read_text(encoding="utf-8"))
 
 
+# Options that no person sets for a session: a session is the agent, its calls come one by one, or
+# there is a setting for both halves.
+NO_SETTINGS = {
+    "agent", "skill", "card", "allow-host", "max-queue", "max-connections", "keep-tasks",
+    "idle-limit", "framed", "lenient-version", "agent-card", "endpoint", "a2a-version",
+    "extension", "svc-param", "card-header", "basic", "trusted-origin", "allow-http-credentials",
+    "connect-timeout", "insecure",
+}  # fmt: skip
+# What a bridge of another make calls it, and what it is here.
+OTHERS = {
+    "port": "servePort", "grpcPort": "serveGrpcPort", "transports": "serveTransports",
+    "host": "serveHost", "name": "serveName", "taskMode": "serveTaskMode",
+    "apiKey": "serveApiKey", "oidcIssuer": "serveOidcIssuer",
+    "oidcAudience": "serveOidcAudience", "requiredScopes": "serveRequiredScopes",
+    "tlsCert": "serveTlsCert", "tlsKey": "serveTlsKey", "tlsClientCa": "serveTlsClientCa",
+    "cardSigningKey": "serveCardSigningKey", "maxConcurrentTasks": "serveMaxConcurrentTasks",
+    "tasksPerMinute": "serveTasksPerMinute",
+    "authFailuresPerMinute": "serveAuthFailuresPerMinute", "autoServe": "autoServe",
+    "clientApiKey": "clientApiKey", "oauthClientId": "clientOauthClientId",
+    "oauthClientSecret": "clientOauthClientSecret", "oauthScope": "clientOauthScope",
+    "oauthAudience": "clientOauthAudience", "oauthRedirectPort": "clientOauthRedirectPort",
+    "clientUsername": "clientUsername", "clientPassword": "clientPassword",
+    "clientTlsCa": "clientCa", "clientTlsCert": "clientCert", "clientTlsKey": "clientKey",
+    "trustedCardKeys": "clientTrustedCardKeys",
+    "requireSignedCards": "clientRequireSignedCards",
+}  # fmt: skip
+LATER = {
+    "serveApiKey", "serveOidcIssuer", "serveOidcAudience", "serveRequiredScopes", "serveTlsCert",
+    "serveTlsKey", "serveTlsClientCa", "serveCardSigningKey", "serveAuthFailuresPerMinute",
+    "clientOauthClientId", "clientOauthClientSecret", "clientOauthScope", "clientOauthAudience",
+    "clientOauthRedirectPort", "clientTrustedCardKeys", "clientRequireSignedCards",
+}  # fmt: skip
+
+
+def option_of(key):
+    """Give the option that a setting of the plugin is, or None."""
+    names = {name.replace("-", ""): option for name, option in a2a.CLI_OPTIONS.items()}
+    start = "serve" if key.startswith("serve") else "client"
+    return names.get(key[len(start) :].lower()) if key.startswith(start) else None
+
+
 def front_matter(path):
     """Give the simple `key: value` lines between the two lines of dashes."""
     head = path.read_text(encoding="utf-8").split("---\n")[1]
@@ -45,11 +86,37 @@ class PluginTest(unittest.TestCase):
             value = {"number": "1", "boolean": "true"}.get(setting["type"], "x")
             environ = {"CLAUDE_PLUGIN_OPTION_" + key: value}
             plain_ones, secret_ones = a2a.plugin_settings(environ)
-            self.assertEqual(1, len(plain_ones) + len(secret_ones), key)
-            self.assertEqual(setting.get("sensitive", False), bool(secret_ones), key)
+            self.assertEqual([value], [*plain_ones.values(), *secret_ones.values()], key)
+            if key != "clientUsername":  # no secret, but it lies with its password
+                self.assertEqual(setting.get("sensitive", False), bool(secret_ones), key)
             self.assertEqual(
-                plain_ones, a2a.plugin_settings({next(iter(environ)).upper(): value})[0]
+                (plain_ones, secret_ones),
+                a2a.plugin_settings({next(iter(environ)).upper(): value}),
             )
+
+    def test_settings_have_the_type_and_default_of_their_options(self):
+        types = {"N": "number", "MIB": "number", "": "boolean", "FILE": "file"}
+        for key, setting in load("plugin.json")["userConfig"].items():
+            option = option_of(key)
+            if option is not None:
+                self.assertEqual(types.get(option.metavar, "string"), setting["type"], key)
+                if "default" in setting:
+                    self.assertEqual(option.default, str(setting["default"]), key)
+
+    def test_every_option_that_a_person_sets_is_a_setting(self):
+        settings = load("plugin.json")["userConfig"]
+        for option in a2a.CLI_OPTIONS.values():
+            start = {"Server": "serve"}.get(option.group, "client")
+            groups = ("Server", "Agent", "Credentials", "Connection")
+            if option.group in groups and not option.typed and option.name not in NO_SETTINGS:
+                keys = [key for key in settings if option_of(key) is option]
+                self.assertEqual(1, len(keys), f"--{option.name}")
+                self.assertTrue(keys[0].startswith(start), keys)
+
+    def test_the_settings_of_other_bridges_are_there(self):
+        """Whoever comes from one finds what it could be told."""
+        settings = load("plugin.json")["userConfig"]
+        self.assertEqual(set(), {key for key in OTHERS.values() if key not in settings} - LATER)
 
     def test_there_is_one_skill_of_the_open_format(self):
         """A2ACLI_SKILL_001: exactly one, small, deferring to help."""
