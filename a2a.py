@@ -244,6 +244,8 @@ READ_BYTES = 64 * 1024  # taken from a socket at once
 END_GRACE_S = 0.01  # an answer of which the rest does not matter may end, to keep its connection
 IDLE_CONNECTIONS = 8  # a client keeps for one origin
 CARD_BYTES = 1024 * 1024  # an agent card; large ones have some 100 KiB
+PROVIDER_BYTES = 512 * 1024  # what an identity provider says at once; key sets are the largest
+PROVIDER_S = 15.0  # and has said by then
 CARD_REDIRECTS = 3  # followed for a card, and for nothing else
 CARD_FRESH_S = 60.0  # a card is not asked for more often, whatever Cache-Control says
 
@@ -5796,6 +5798,7 @@ class Pool:
 
     proxy        a proxy that the user named, "" for none, None for what the environment says
     closed       True after close(): calls that wait in other threads end with an error
+    debug        gets lines about what happens
     """
 
     def __init__(
@@ -5810,7 +5813,7 @@ class Pool:
         self._tls = tls or TlsOptions()
         self._proxy = proxy
         self._connect_timeout_s = connect_timeout_s
-        self._debug = debug or (lambda text: None)
+        self.debug = debug or (lambda text: None)
         self._contexts: dict[str, ssl.SSLContext] = {}  # by the protocol inside
         self._idle: dict[str, list[Connection]] = {}
         self.links: list[Http2Link] = []  # those of HTTP/2, in use or idle
@@ -5840,7 +5843,7 @@ class Pool:
             except ConnectionLost as error:
                 if kept.heard:
                     raise
-                self._debug(f"a kept connection to {url.authority} was dead ({error}): once more")
+                self.debug(f"a kept connection to {url.authority} was dead ({error}): once more")
         return self._exchange(self._open(url, patience), method, url, headers, body, patience)
 
     def _exchange(
@@ -5912,7 +5915,7 @@ class Pool:
             self._sockets -= {one for one in list(self._sockets) if one.fileno() < 0}
             self.explain(error)
             raise
-        self._debug(f"connected to {via.authority}" + (" (a proxy)" if proxy else ""))
+        self.debug(f"connected to {via.authority}" + (" (a proxy)" if proxy else ""))
         stream = Stream(made)
         secure = SharedTlsStream if protocol else TlsStream
         try:
@@ -7525,6 +7528,116 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 def _forms(secret: str) -> set[str]:
     escaped = json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]
     return {secret, urllib.parse.quote(secret, safe=""), *escaped}
+
+
+# --- identity providers -------------------------------------------------------------------------
+
+
+def read_provider_url(text: str) -> Url:
+    """Read a URL at which keys, tokens or secrets are exchanged: https, or http on this machine.
+
+    Raises  AuthError
+    """
+    try:
+        url = read_url(text)
+    except UsageError as error:
+        raise AuthFailed(f"The identity provider has an address that is none: {error}") from None
+    if url.scheme == "http" and not is_loopback(url.host):
+        raise UntrustedOrigin(f"{url} is not asked: tokens and keys need https, or this machine")
+    return url
+
+
+def fetch_json(
+    pool: Pool,
+    place: str,
+    patience: Patience = ENDLESS,
+    form: Mapping[str, str] | None = None,
+    headers: Fields = (),
+    limit_bytes: int = PROVIDER_BYTES,
+) -> Object:
+    """Get a JSON object from an identity provider; a redirect is never followed.
+
+    form     fields of a POST, whose answer may also be an error of OAuth, which has "error"
+    Raises   AuthError: an address without https; HttpError: another status than 200, or no JSON
+             object; PeerError, TransportError; TimeoutExpired: that of patience
+    Source   RFC 6749 sections 4.1.3 and 5; RFC 8414 section 3
+    """
+    url, fields = read_provider_url(place), [("accept", JSON_TYPE), *headers]
+    body = urllib.parse.urlencode(form).encode() if form is not None else b""
+    if form is not None:
+        fields.append(("content-type", "application/x-www-form-urlencoded"))
+        shown = {name: HIDDEN if is_secret_name(name) else form[name] for name in form}
+    pool.debug(f"> {'GET' if form is None else 'POST'} {url}" + (f" {shown}" if body else ""))
+    wait_s = patience.at_most(PROVIDER_S)
+    ends = Patience(time.monotonic() + wait_s, None, wait_s)
+    try:
+        answer = pool.request("GET" if form is None else "POST", url, fields, body, ends)
+        data = answer.read(limit_bytes)
+    except TimeoutExpired:
+        patience.next_wait()  # raises when it was the whole that took too long
+        raise TransportError(f"{url.authority} did not answer within {wait_s:g} s") from None
+    pool.debug(redact(f"< {answer.status} {data.decode('utf-8', 'replace')}"))
+    with contextlib.suppress(JsonError):
+        value = read_json(data)
+        refused = form is not None and isinstance(value, dict) and value.get("error")
+        if isinstance(value, dict) and (answer.status == 200 or isinstance(refused, str)):
+            return value
+    said = answer.headers.get("location", "") and ", a redirect, which is not followed"
+    said = said or ("" if answer.status != 200 else " without a JSON object")
+    raise HttpError(answer.status, f"{url} answered {answer.status}{said}")
+
+
+def metadata_places(issuer: str) -> list[str]:
+    """Give where the metadata of an issuer may be, most usual first.
+
+    Source  OpenID Connect Discovery section 4; RFC 8414 section 3.1, which puts the well-known part
+            before the path, and the drafts before it, which some still follow, behind it
+    """
+    url = read_provider_url(issuer)
+    root, path = url.origin, url.path.rstrip("/")
+    first, second = "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"
+    ends = (path + first, second + path, first + path, path + second)
+    return [root + end for end in dict.fromkeys(ends)]
+
+
+def discover(
+    pool: Pool, issuer: str, patience: Patience = ENDLESS, *, document: str = ""
+) -> Object:
+    """Find the metadata of an OpenID Connect or OAuth 2.0 issuer.
+
+    issuer    as its metadata must say it, character by character; "" goes with a document, whose
+              issuer must then be on the same origin
+    document  the URL of the metadata, taken as it is; if it does not look like one and holds none,
+              it is tried as an issuer
+    Raises    AuthError, TransportError: each lists every place tried and what was there
+    Source    RFC 8414 section 3.3
+    """
+    places = [document] if document else metadata_places(issuer)
+    if document and "/.well-known/" not in document:
+        places += metadata_places(document)
+    tried = ""
+    for place in places:
+        try:
+            metadata = fetch_json(pool, place, patience)
+        except TimeoutExpired:
+            raise
+        except (PeerError, TransportError) as error:
+            tried += f"\n  {place}: {error}"
+            if isinstance(error, TransportError):
+                raise TransportError(f"No metadata of {issuer or document}; tried{tried}") from None
+            continue
+        said = metadata.get("issuer")
+        if said == issuer or (not issuer and _same_origin(said, place)):
+            return metadata
+        tried += f"\n  {place}: it is the metadata of {said!r}, which is not {issuer or document!r}"
+    raise AuthFailed(f"No metadata of {issuer or document}; tried{tried}")
+
+
+def _same_origin(first: Json, second: str) -> bool:
+    try:
+        return bound_origin(read_url(first)) == bound_origin(read_url(second))
+    except (UsageError, AttributeError):  # no URL, or no text
+        return False
 
 
 # ============================================================================
