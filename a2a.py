@@ -7282,6 +7282,51 @@ def outgoing_address(family: int) -> str:
         return str(probe.getsockname()[0])
 
 
+# --- files that several processes share
+
+
+def write_whole(path: str, data: str | bytes) -> None:
+    """Write a file so that nobody ever sees a part of it; only its owner may read it."""
+    whole = data.encode("utf-8", "replace") if isinstance(data, str) else data
+    draft = f"{path}.{new_id()[:8]}.tmp"
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(whole)
+    for attempt in range(50):
+        try:
+            os.replace(draft, path)
+            return
+        except PermissionError:  # on Windows while somebody reads the old one
+            if attempt == 49:
+                os.unlink(draft)
+                raise
+            time.sleep(0.02)
+
+
+def read_whole(path: str, values: int = JSON_VALUES) -> Object:
+    """Read a JSON object that write_whole wrote; {} when there is none."""
+    try:
+        with open(path, "rb") as file:
+            value = read_json(file.read(), values=values)
+    except (OSError, JsonError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def hold_lock(path: str) -> Any:
+    """Lock a file until the result is closed or the process ends; None: somebody else has it."""
+    file = open(path, "ab")  # noqa: SIM115 - it stays open for as long as the lock is held
+    try:
+        if sys.platform == "win32":
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        return None
+    return file
+
+
 # ============================================================================
 # 15  Sign-in
 # ============================================================================
@@ -9594,33 +9639,6 @@ FINAL_REPLIES = ("answer", "question", "failed", "rejected")  # each a file NAME
 REPLIES = ("progress", "auth", *FINAL_REPLIES)  # in the order in which they are taken
 
 
-def write_whole(path: str, data: str | bytes) -> None:
-    """Write a file so that nobody ever sees a part of it; only its owner may read it."""
-    whole = data.encode("utf-8", "replace") if isinstance(data, str) else data
-    draft = f"{path}.{new_id()[:8]}.tmp"
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(whole)
-    for attempt in range(50):
-        try:
-            os.replace(draft, path)
-            return
-        except PermissionError:  # on Windows while somebody reads the old one
-            if attempt == 49:
-                os.unlink(draft)
-                raise
-            time.sleep(0.02)
-
-
-def read_whole(path: str, values: int = JSON_VALUES) -> Object:
-    """Read a JSON object that write_whole wrote; {} when there is none."""
-    try:
-        with open(path, "rb") as file:
-            value = read_json(file.read(), values=values)
-    except (OSError, JsonError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 def remove_tree(path: str) -> None:
     """Remove a folder with all that is in it, or what of it can be removed."""
     if os.name == "nt":  # where files that may not be written cannot be removed either
@@ -9629,21 +9647,6 @@ def remove_tree(path: str) -> None:
                 with contextlib.suppress(OSError):
                     os.chmod(os.path.join(folder, name), 0o600)
     shutil.rmtree(path, ignore_errors=True)
-
-
-def hold_lock(path: str) -> Any:
-    """Lock a file until the result is closed or the process ends; None: somebody else has it."""
-    file = open(path, "ab")  # noqa: SIM115 - it stays open for as long as the lock is held
-    try:
-        if sys.platform == "win32":
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        return None
-    return file
 
 
 class Folder:

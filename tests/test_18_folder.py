@@ -6,7 +6,6 @@ import pathlib
 import stat
 import sys
 import tempfile
-import threading
 import time
 import unittest
 
@@ -41,31 +40,6 @@ class FolderTest(unittest.TestCase):
         if os.name == "posix":
             self.assertEqual(0o700, stat.S_IMODE(os.stat(self.folder.path).st_mode))
             self.assertEqual(0o600, stat.S_IMODE(os.stat(self.folder.at(".gitignore")).st_mode))
-
-    def test_files_appear_whole(self):
-        path = self.folder.at("file")
-        texts = ["a" * 100_000, "b" * 100_000]
-        a2a.write_whole(path, texts[0])
-        seen, stop = set(), threading.Event()
-
-        def read():
-            while not stop.is_set():
-                seen.add(pathlib.Path(path).read_text())
-
-        reader = threading.Thread(target=read)
-        reader.start()
-        for number in range(200):
-            a2a.write_whole(path, texts[number % 2])
-        stop.set()
-        reader.join()
-        self.assertLessEqual(seen, set(texts))
-        self.assertEqual(["file"], [n for n in os.listdir(self.folder.path) if "file" in n])
-
-    def test_what_is_no_json_object_reads_as_nothing(self):
-        for text in ("", "[]", "{", "\0"):
-            a2a.write_whole(self.folder.at("x"), text)
-            self.assertEqual({}, a2a.read_whole(self.folder.at("x")))
-        self.assertEqual({}, a2a.read_whole(self.folder.at("none")))
 
     def test_a_lock_belongs_to_one_and_ends_with_its_process(self):
         self.assertFalse(self.folder.serving())

@@ -1,0 +1,84 @@
+"""Chapter 14: files that several processes share: whole or not there, locked by one."""
+
+import os
+import pathlib
+import stat
+import sys
+import tempfile
+import threading
+import unittest
+from unittest import mock
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import a2a
+
+
+class SharedFileTest(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder = place.name
+
+    def at(self, name):
+        return os.path.join(self.folder, name)
+
+    def test_files_appear_whole(self):
+        path = self.at("file")
+        texts = ["a" * 100_000, "b" * 100_000]
+        a2a.write_whole(path, texts[0])
+        seen, stop = set(), threading.Event()
+
+        def read():
+            while not stop.is_set():
+                seen.add(pathlib.Path(path).read_text())
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        for number in range(200):
+            a2a.write_whole(path, texts[number % 2])
+        stop.set()
+        reader.join()
+        self.assertLessEqual(seen, set(texts))
+        self.assertEqual(["file"], [n for n in os.listdir(self.folder) if "file" in n])
+
+    def test_what_is_no_json_object_reads_as_nothing(self):
+        for text in ("", "[]", "{", "\0"):
+            a2a.write_whole(self.at("x"), text)
+            self.assertEqual({}, a2a.read_whole(self.at("x")))
+        self.assertEqual({}, a2a.read_whole(self.at("none")))
+
+    def test_only_the_owner_may_read_it(self):
+        a2a.write_whole(self.at("file"), b"secret")
+        if os.name == "posix":
+            self.assertEqual(0o600, stat.S_IMODE(os.stat(self.at("file")).st_mode))
+        self.assertEqual("secret", pathlib.Path(self.at("file")).read_text())
+
+    def test_a_file_that_somebody_reads_is_replaced_a_little_later(self):
+        """Windows refuses while a reader has it open; no other system can be made to."""
+        replace, tries = os.replace, []
+
+        def refuse(*names):
+            tries.append(names)
+            if len(tries) < 3:
+                raise PermissionError
+            replace(*names)
+
+        with mock.patch("os.replace", refuse):
+            a2a.write_whole(self.at("file"), "text")
+        self.assertEqual("text", pathlib.Path(self.at("file")).read_text())
+        always = mock.patch("os.replace", side_effect=PermissionError)
+        with always, mock.patch("time.sleep"), self.assertRaises(PermissionError):
+            a2a.write_whole(self.at("file"), "other")
+        self.assertEqual(["file"], os.listdir(self.folder))
+
+    def test_a_lock_is_for_one_at_a_time(self):
+        lock = a2a.hold_lock(self.at("lock"))
+        self.assertIsNone(a2a.hold_lock(self.at("lock")))
+        lock.close()
+        again = a2a.hold_lock(self.at("lock"))
+        self.assertIsNotNone(again)
+        again.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
