@@ -239,6 +239,7 @@ POLL_INTERVAL_S = 2.0  # a2a-cli section 9.3
 POLL_INTERVAL_MAX_S = 10.0  # to where it grows
 POLL_FIRST_S = 0.25  # quick agents are done by then
 POLL_FAILURES = 5  # in a row, after which the agent counts as gone: half a minute
+RETRY_AFTER_S = 60.0  # an agent that wants to be left alone for longer is asked all the same
 PAUSE_SLICE_S = 0.2  # so long may close() have to wait for a sleeping call
 READ_BYTES = 64 * 1024  # taken from a socket at once
 END_GRACE_S = 0.01  # an answer of which the rest does not matter may end, to keep its connection
@@ -2056,8 +2057,9 @@ STATUS_LINE = re.compile(r"HTTP/1\.([0-9]) ([1-9][0-9]{2})(?: [\t\x20-\x7e\x80-\
 # RFC 9112 section 3.2.2:  absolute-form = absolute-URI. User information is never sent in one.
 ABSOLUTE_FORM = r"(?i:https?)://([^/?@]+)(/[^?]*)?(\?.*)?"
 
-# RFC 9110 section 7.2:  Host = uri-host [ ":" port ]. Narrower than RFC 3986: no sub-delims.
-HOST = r"(?:[A-Za-z0-9._~%-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?"
+# RFC 9110 section 7.2:  Host = uri-host [ ":" port ]. Narrower than RFC 3986: no sub-delims, and
+# never empty, which no http URI may be (section 4.2.1).
+HOST = r"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?"
 
 # RFC 9112 section 7.1:  chunk = chunk-size [ chunk-ext ] CRLF chunk-data CRLF, with
 # chunk-ext = *( BWS ";" BWS chunk-ext-name [ BWS "=" BWS ( token / quoted-string ) ] )
@@ -3158,7 +3160,7 @@ def _request_fault(head: Head) -> str:
     authority = pseudo.get(":authority")
     if authority is not None and fields.setdefault("host", authority) != authority:
         return "host and :authority name different hosts"
-    return "" if re.fullmatch(HOST, fields.get("host", "")) else "the host is malformed"
+    return "" if re.fullmatch(HOST, fields.get("host", "-")) else "the host is malformed"
 
 
 def _response_fault(head: Head) -> str:
@@ -4588,8 +4590,10 @@ class JsonRpcBinding(Binding):
             raise InvalidRequestError(f"{InvalidRequestError.text}: {batch}")
         request_id = value.get("id")
         wrong = ""
-        if "id" not in value or not self._is_id(request_id):
-            request_id, wrong = None, "id must be a string, a number or null, and not long"
+        if "id" not in value:
+            wrong = "id is missing; every method has an answer, so there are no notifications"
+        elif not self._is_id(request_id):
+            request_id, wrong = None, f"id must be null, a number or at most {ID_CHARS} characters"
         elif value.get("jsonrpc") != "2.0":
             wrong = 'jsonrpc must be "2.0"'
         elif not isinstance(value.get("method"), str):
@@ -8066,6 +8070,13 @@ def binding_name(text: str) -> str:
     return {"REST": "HTTP+JSON", "HTTP": "HTTP+JSON", "JSON-RPC": "JSONRPC"}.get(name, name)
 
 
+def check_transports(names: Iterable[str]) -> None:
+    """Raise UsageError for the name of a transport that nobody has; a URI is an agent's own."""
+    for name in names:
+        if "/" not in name and binding_name(name) not in BINDINGS:
+            raise UsageError(f"No transport {name!r}", hint="There are " + ", ".join(BINDINGS))
+
+
 def _read_interface(entry: Object) -> Interface:
     version = re.match(r"\d+\.\d+", entry["protocolVersion"])
     return Interface(
@@ -8091,9 +8102,12 @@ def choose_interfaces(
     found = [one for one in usable if one.version in ("", version)]
     found = found or [one for one in usable if one.version == PROTOCOL_VERSION]
     if not found:
-        listed = ", ".join(f"{one.binding} {one.version}".strip() for one in offered)
+        listed = [
+            f"{one.binding} {one.version}".strip() + ("" if one.url else " without a URL")
+            for one in offered
+        ]
         raise CardInvalid(
-            f"The card offers {listed or 'nothing'}; "
+            f"The card offers {', '.join(listed) or 'nothing'}; "
             f"spoken here: {', '.join(spoken)} of A2A {PROTOCOL_VERSION}"
         )
     names = [binding_name(name) for name in wishes]
@@ -8365,6 +8379,7 @@ class Link:
         self._agent = agent
         self._secrets = options.secrets()
         check_header_names([*(options.headers or ()), *(options.card_headers or ())])
+        check_transports(options.transport)
         self._transports: dict[Interface, HttpTransport] = {}
         self.pool = Pool(
             TlsOptions(options.ca, options.cert, options.key, options.insecure),
@@ -8423,7 +8438,9 @@ class Link:
     def unary(self, name: str, params: Object, patience: Patience) -> Object:
         """Make a call that has one answer."""
         row = OPERATIONS[name]
-        return self._on_each(patience, lambda one: one.unary(row, params, patience))
+        result = self._on_each(patience, lambda one: one.unary(row, params, patience))
+        check_task(_task_in(params), result)
+        return result
 
     def stream(self, name: str, params: Object, patience: Patience) -> Events:
         """Make a call that streams."""
@@ -8503,6 +8520,27 @@ class Link:
         return Extra({**headers, **given}, keys, signed_in)
 
 
+def _task_in(params: Object) -> str:
+    """Give the id of the task that a request names."""
+    return str(params.get("id") or params.get("message", {}).get("taskId") or "")
+
+
+def task_id_of(value: Object) -> str:
+    """Give the id of the task that a result or an event is of, "" where it says none."""
+    for kind in ("task", "statusUpdate", "artifactUpdate", "message"):
+        if kind in value:
+            value = value[kind]
+            return str(value.get("id" if kind == "task" else "taskId") or "")
+    return str(value.get("id", "")) if "status" in value else ""
+
+
+def check_task(asked: str, value: Object) -> None:
+    """Raise PeerError for a result or an event of another task than the one asked for."""
+    shown = task_id_of(value)
+    if asked and shown and shown != asked:
+        raise PeerError(f"The agent answered for the task {shown[:80]!r}, not for {asked[:80]!r}")
+
+
 def read_origin(text: str) -> str:
     """Read an origin that the user trusts, written as agents are; give what credentials bind to."""
     url = read_reference(text)
@@ -8532,6 +8570,7 @@ class Follow:
         self._news = 0  # events that told something new
         self._whole = True  # False: something is missing from the task
         self._resting = "?" if at_rest_too else ""  # the interrupted state that does not end it
+        self._asked = ""  # the id of the task, where the caller names it
 
     def is_over(self) -> bool:
         """Say whether there is nothing more to wait for."""
@@ -8542,7 +8581,11 @@ class Follow:
         return str(self.task["status"]["state"]) if self.task else ""
 
     def take(self, event: Object) -> bool:
-        """Fold a StreamResponse in; say whether it told anything new."""
+        """Fold a StreamResponse in; say whether it told anything new.
+
+        Raises  PeerError: it is of another task
+        """
+        check_task(self.task.get("id", "") or self._asked, event)
         if "message" in event:
             self.message = {} if self.task else event["message"]
         elif event.get("task") == self.task:
@@ -8642,7 +8685,11 @@ class Follow:
                 if failures == POLL_FAILURES:
                     said = f"The agent no longer answers for the task {self.task['id']}: {error}"
                     raise TransportError(said) from error
-                self._pause(max(wait_s, getattr(error, "retry_after_s", 0)))
+                asked_s = getattr(error, "retry_after_s", 0)
+                if asked_s > RETRY_AFTER_S:
+                    said = f"asks for {asked_s} s: asking again in {RETRY_AFTER_S:g} s"
+                    self._link.warn(f"The agent {said}")
+                self._pause(max(wait_s, min(asked_s, RETRY_AFTER_S)))
             wait_s = _longer(wait_s)
 
     def _resume(self) -> Events:
@@ -8680,6 +8727,7 @@ class Follow:
 
     def send(self, params: Object) -> Events:
         """Send a message: over a stream where the card has streaming, else poll after it."""
+        self._asked = _task_in(params)
         if self._link.declares("streaming", self._patience):
             try:
                 return self._link.stream("SendStreamingMessage", params, self._patience)
@@ -8696,6 +8744,7 @@ class Follow:
 
     def subscribe(self, task_id: str) -> Events:
         """Begin with a subscription, or with the task where the card has no streaming."""
+        self._asked = task_id
         if self._link.declares("streaming", self._patience):
             return self._link.stream("SubscribeToTask", {"id": task_id}, self._patience)
         return self.find(task_id)
@@ -12299,7 +12348,8 @@ class Edge:
         if binding is GRPC:
             pass  # its status is in the trailers
         elif isinstance(fault, RouteError) and fault.allow and exchange.request.method == "OPTIONS":
-            status, body = 204, b""  # no CORS header: pages of other origins stay out
+            # no CORS header: pages of other origins stay out
+            status, headers, body = 204, [("allow", fault.allow)], b""
         elif fault.http_status in (413, 415, 421, 503):  # JSON-RPC would say 200
             status = fault.http_status
         exchange.respond(status, headers, body, trailers)
@@ -12723,7 +12773,8 @@ def _read_pair(text: str) -> tuple[str, str]:
 
 
 def _read_binding(text: str) -> str:
-    return text if "/" in text else binding_name(text)  # an agent's own is named by a URI
+    check_transports([text])
+    return text if "/" in text else binding_name(text)
 
 
 def _read_bindings(text: str) -> list[str]:
@@ -12768,6 +12819,8 @@ def read_option(option: Option, text: str, where: str) -> Any:
     except ValueError as error:
         shown = "the value" if option.secret else repr(text[:80])
         raise UsageError(f"{where}: {shown} {error}") from None
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}", hint=error.hint) from None
 
 
 # --- the command line ---------------------------------------------------------------------------

@@ -159,9 +159,21 @@ class JsonRpcServerTest(unittest.TestCase):
         longest = "i" * a2a.ID_CHARS
         call = rpc_call("GetTask", {"id": "t"}, request_id=longest)
         self.assertEqual(longest, call.id)
-        with self.assertRaisesRegex(a2a.InvalidRequestError, "not long") as caught:
+        with self.assertRaisesRegex(a2a.InvalidRequestError, "at most 256 char") as caught:
             rpc_call("GetTask", {"id": "t"}, request_id=longest + "i")
         self.assertLess(len(a2a.JSONRPC.error(None, caught.exception).body), 200)
+
+    def test_a_notification_is_told_that_there_are_none(self):
+        """JSON-RPC 2.0 section 4.1: a request without an id; null is an id, if a strange one."""
+        body = {"jsonrpc": "2.0", "method": "GetTask", "params": {"id": "t"}}
+        request = a2a.Request("POST", "/", {"a2a-version": "1.0"})
+        with self.assertRaisesRegex(a2a.InvalidRequestError, "id is missing") as caught:
+            a2a.JSONRPC.read(request, "", "", json.dumps(body).encode())
+        answer = json.loads(a2a.JSONRPC.error(None, caught.exception).body)
+        self.assertEqual((None, -32600), (answer["id"], answer["error"]["code"]))
+        self.assertIsNone(rpc_call("GetTask", {"id": "t"}, request_id=None).id)
+        with self.assertRaisesRegex(a2a.InvalidRequestError, "must be null, a number or"):
+            rpc_call("GetTask", {"id": "t"}, request_id=True)
 
     def test_methods_of_older_versions_get_a_hint(self):
         """RPC-03: who asks with a name of version 0.3 is told what the names look like now."""

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import a2a
@@ -771,6 +772,23 @@ class WaitTest(ClientCase):
         self.assertIn("no longer answers for the task t1", str(error))
         self.assertEqual(a2a.POLL_FAILURES, agent.called().count("GetTask"))
 
+    def test_an_agent_that_asks_for_a_long_wait_is_asked_again_sooner(self):
+        """A Retry-After of a day, and no timeout: it is bounded, and the user is told."""
+
+        def limited(exchange):
+            exchange.visit.answer(b"", 429, **{"Retry-After": "86400"})
+
+        agent = self.agent(
+            {
+                "SendStreamingMessage": events({"task": task(WORKING)}),
+                "GetTask": each(limited, answer(task())),
+            }
+        )
+        client = self.client(agent, timeout_s=None)
+        with unittest.mock.patch.object(a2a, "RETRY_AFTER_S", 0.1):
+            self.assertEqual({"task": task()}, client.send("x"))
+        self.assertIn("The agent asks for 86400 s: asking again in 0.1 s", self.warnings)
+
     def test_waits_grow_to_a_bound(self):
         waits = [a2a.POLL_INTERVAL_S]
         for _ in range(8):
@@ -804,6 +822,57 @@ class WaitTest(ClientCase):
         threading.Timer(0.5, client.close).start()
         error = self.fails(a2a.TransportError, client.send, "x")
         self.assertEqual("The client was closed", str(error))
+
+
+class OtherTaskTest(ClientCase):
+    """An answer about another task than the one asked for is none."""
+
+    def test_a_call_that_is_answered_for_another_task_fails(self):
+        other = task(task_id="t2")
+        agent = self.agent(
+            {
+                "GetTask": answer(other),
+                "CancelTask": answer(other),
+                "SubscribeToTask": events({"task": other}),
+                "SendMessage": answer({"task": other}),
+                "SendStreamingMessage": events({"task": other}),
+            }
+        )
+        client = self.client(agent)
+        for function, arguments in (
+            (client.get, ("t1",)),
+            (client.cancel, ("t1",)),
+            (client.wait, ("t1",)),
+            (lambda name: list(client.subscribe(name)), ("t1",)),
+            (lambda name: client.send("x", task_id=name), ("t1",)),
+            (lambda name: client.send("x", task_id=name, wait=False), ("t1",)),
+            (lambda name: list(client.stream("x", task_id=name)), ("t1",)),
+        ):
+            error = self.fails(a2a.PeerError, function, *arguments)
+            self.assertEqual("The agent answered for the task 't2', not for 't1'", str(error))
+
+    def test_a_message_for_another_task_is_no_answer_either(self):
+        message = support.message("hi", role="ROLE_AGENT", taskId="t2")
+        client = self.client(self.agent({"SendMessage": answer({"message": message})}))
+        self.fails(a2a.PeerError, client.send, "x", task_id="t1", wait=False)
+        self.assertEqual({"message": message}, client.send("x", wait=False))
+
+    def test_an_event_of_another_task_ends_the_stream_not_the_wait(self):
+        agent = self.agent(
+            {
+                "SendStreamingMessage": events({"task": task(WORKING)}, status(COMPLETED, "t2")),
+                "GetTask": answer(task()),
+            }
+        )
+        self.assertEqual({"task": task()}, self.client(agent).send("x"))
+        self.assertIn("broke: The agent answered for the task 't2'", self.warnings[0])
+
+    def test_a_task_that_turns_into_another_while_it_is_polled_fails(self):
+        agent = self.agent(
+            {"SendMessage": answer({"task": task(WORKING)}), "GetTask": answer(task(task_id="x"))},
+            {"capabilities": {}},
+        )
+        self.fails(a2a.PeerError, self.client(agent).send, "x")
 
 
 class SubscribeTest(ClientCase):
@@ -1222,6 +1291,19 @@ class InterfaceTest(ClientCase):
         self.assertEqual(
             "The card offers JSONRPC 0.3, X; spoken here: JSONRPC, HTTP+JSON of A2A 1.0", str(error)
         )
+
+    def test_an_interface_without_a_url_is_said_to_have_none(self):
+        error = self.fails(a2a.CardInvalid, self.chosen, ("JSONRPC", "1.0", ""))
+        self.assertTrue(str(error).startswith("The card offers JSONRPC 1.0 without a URL; spoken"))
+
+    def test_a_transport_that_nobody_has_is_told_before_anything_is_asked(self):
+        agent = self.agent({})
+        for names in (["morse"], ["rest", "JSON"], [""]):
+            error = self.fails(a2a.UsageError, self.client, agent, transport=names)
+            self.assertEqual("There are JSONRPC, HTTP+JSON, GRPC", error.hint)
+        client = self.client(agent, transport=["https://x.example/ws/v1", "json-rpc"])
+        self.assertEqual("JSONRPC", client.transport)
+        self.assertEqual(1, len(agent.requests))
 
     def test_the_version_asked_for_is_looked_for_first(self):
         entries = [("JSONRPC", "1.0", "a"), ("JSONRPC", "1.1", "b")]

@@ -423,6 +423,7 @@ class Restarting(Answering):
         self.assertEqual({"answer": {"text": "ten"}}, artifacts(result()))
 
     def test_a_server_that_was_killed_loses_no_task(self):
+        """TASK-14: after kill -9 the task is readable and at work again, not WORKING for ever."""
         self.server.stop()
         with support.Served("--dir", self.folder.path) as served, a2a.Client(served.url) as client:
             task_id = client.send("Count to ten", wait=False)["task"]["id"]

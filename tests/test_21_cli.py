@@ -423,6 +423,21 @@ class UsageTest(Folder):
                 self.assertIn("Error: nothing can be made of 'surplus'\n", done.stderr)
                 self.assertIn(f"Hint: usage: {command}", done.stderr)
 
+    def test_a_transport_that_nobody_has_is_a_usage_error_before_any_network(self):
+        agent = Scripted(lambda *_: {})
+        self.addCleanup(agent.__exit__)
+        for arguments, env, where in (
+            (("--transport", "foo"), {}, "--transport"),
+            ((), {"A2ACLI_TRANSPORT": "rest,foo"}, "A2ACLI_TRANSPORT of the environment"),
+        ):
+            for command in ("send URL x", "card get URL", "task get URL t", "config show"):
+                words = command.replace("URL", agent.url).split()
+                done = self.cli(*words, *arguments, env=env)
+                self.assertEqual((2, ""), (done.returncode, done.stdout), command)
+                self.assertIn(f"Error: {where}: No transport 'foo'\n", done.stderr)
+                self.assertIn("Hint: There are JSONRPC, HTTP+JSON, GRPC\n", done.stderr)
+        self.assertEqual([], agent.requests)
+
     def test_hints_name_what_was_meant(self):
         self.assertIn("did you mean send?", self.cli("sned").stderr)
         self.assertIn("task get", self.cli("task").stderr)
