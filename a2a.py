@@ -119,16 +119,22 @@ if TYPE_CHECKING:
     Event = Union["Request", "Response", "Data", "End"]
     Http2Event = Union[Event, "Reset", "GoAway", "WindowOpen"]
 else:
+    import collections
 
     class NamedTuple(tuple):
-        """typing.NamedTuple without its price: typing, and each annotation compiled at start-up."""
+        """typing.NamedTuple without its price: typing, and a constructor before one is called."""
 
         def __init_subclass__(cls):
-            own, names = vars(cls), list(cls.__annotations__)
-            defaults = [own[name] for name in names if name in own]
-            made = namedtuple(cls.__name__, names, defaults=defaults)
-            for name in ("__new__", "_asdict", "_fields", "_make", "_replace", *names):
-                setattr(cls, name, vars(made)[name])
+            own, cls._fields = vars(cls), tuple(cls.__annotations__)
+            cls._defaults = [own[name] for name in cls._fields if name in own]
+            for at, name in enumerate(cls._fields):
+                setattr(cls, name, collections._tuplegetter(at, None))
+
+        def __new__(cls, *args, **named):
+            made = vars(namedtuple(cls.__name__, cls._fields, defaults=cls._defaults))
+            for name in ("__new__", "_asdict", "_make", "_replace"):
+                setattr(cls, name, made[name])
+            return cls(*args, **named)
 
     class Late:
         """A module that is imported when a name of it is first used: start-up stays short."""
