@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     import errno
     import fcntl
     import hashlib
+    import hmac
     import mimetypes
     import msvcrt
     import queue
@@ -158,6 +159,7 @@ else:
         "errno",
         "fcntl",
         "hashlib",
+        "hmac",
         "mimetypes",
         "msvcrt",
         "queue",
@@ -236,6 +238,8 @@ ACCEPT_BACKLOG = 128  # connections that the kernel holds while others are accep
 SURPLUS_CONNECTIONS = 64  # beyond it that are told so; more are cut without a word
 SPARE_DESCRIPTORS = 64  # files that are no connections: children's pipes, logs, a database
 SSE_COMMENT_S = 15.0  # a comment this often keeps proxies from cutting a silent stream
+AUTH_FAILURES_A_MINUTE = 20  # of one peer; who guesses keys faster is not heard for the rest of it
+AUTH_PEERS_COUNT = 10_000  # peers whose sign-ins are counted; past that the oldest is forgotten
 CARD_MAX_AGE_S = 60  # how long a client may go on with a card before it asks again
 REMEMBERED = 256  # spellings of a header that were checked and found good
 CONNECT_TIMEOUT_S = 10.0  # the client's; a host that does not answer by then will not
@@ -505,6 +509,7 @@ class Fault(A2AError):
     jsonrpc_code, grpc_status, http_status, reason   the wire codes, on the classes
     details      google.rpc detail objects as they go into error.data / error.details
     retry_after_s  when a limit was hit: seconds until it makes sense to try again
+    challenges   what would sign the caller in: WWW-Authenticate fields, in gRPC metadata
     Source       A2A sections 3.3.2, 5.4, 9.5, 11.6; a2a-cli section 11.4 (the name is the code)
     """
 
@@ -514,6 +519,7 @@ class Fault(A2AError):
     reason = ""  # "" for errors that A2A does not name: they carry no ErrorInfo
     text = "Internal error"
     request_id: Json = None  # of JSON-RPC, when there is no Call to keep it
+    challenges: Fields = ()
 
     def __init__(
         self, message: str = "", *, details: list[Object] | None = None, retry_after_s: int = 0
@@ -4141,7 +4147,7 @@ def grpc_trailers(fault: Fault) -> Headers:
         data = write_status_details(code, fault.message, details)
         if len(data) <= GRPC_DETAILS_BYTES:
             trailers.append(("grpc-status-details-bin", encode_base64(data).rstrip("=")))
-    return trailers
+    return [*trailers, *fault.challenges]
 
 
 # What a status without a reason of A2A means to our caller.
@@ -4340,7 +4346,7 @@ def _read_body(body: bytes) -> Json:
 
 
 def _error_headers(content_type: str, fault: Fault) -> Headers:
-    headers = [("content-type", content_type)]
+    headers = [("content-type", content_type), *fault.challenges]
     if fault.retry_after_s:
         headers.append(("retry-after", str(fault.retry_after_s)))
     if isinstance(fault, RouteError) and fault.allow:
@@ -4627,6 +4633,7 @@ class JsonRpcBinding(Binding):
     def error(self, call: Call | None, fault: Fault) -> Reply:
         """Answer an error: HTTP 200, but for what a proxy or browser must see in the status."""
         seen = isinstance(fault, RouteError) or fault.http_status in (401, 403, 429)
+        seen = seen or bool(fault.challenges)
         status = fault.http_status if seen else 200
         return Reply(status, _error_headers(JSON_TYPE, fault), self._error(call, fault))
 
@@ -4752,6 +4759,9 @@ def _unquote_values(values: dict[str, str]) -> Object:
         raise invalid_params([("", "the path is not percent-encoded UTF-8")]) from None
 
 
+REST_HEADERS = [("content-type", A2A_TYPE), ("cache-control", "no-store")]  # one caller's alone
+
+
 class RestBinding(Binding):
     """HTTP+JSON (A2A section 11)."""
 
@@ -4784,7 +4794,7 @@ class RestBinding(Binding):
             raise invalid_params([(name, "is not what the path says") for name in wrong])
 
     def result(self, call: Call, value: Object) -> Reply:
-        return Reply(200, [("content-type", A2A_TYPE)], write_json(value))
+        return Reply(200, REST_HEADERS, write_json(value))
 
     def error(self, call: Call | None, fault: Fault) -> Reply:
         return Reply(fault.http_status, _error_headers(A2A_TYPE, fault), _rest_error(fault))
@@ -6352,6 +6362,9 @@ class Exchange:
         "request",
         "started",
     )  # fmt: skip
+
+    certificate = b""  # of the peer in TLS, verified, as DER
+    certificate_name = ""  # whom it names
 
     def __init__(self, lane: Http1Lane | Http2Lane, request: Request) -> None:
         self._lane, self.request = lane, request
@@ -11796,6 +11809,7 @@ class Service:
         if a_minute is None:
             a_minute = agent.defaults.tasks_a_minute
         self.card = card
+        self.extended: Object | None = None  # the card for those who signed in
         self.store = store
         self.runner = Runner(agent, store, Places(at_once, queue), log)
         self.pace = Pace(a_minute)
@@ -11905,8 +11919,10 @@ class Service:
         return subscription
 
     async def get_extended_card(self, call: Call) -> Object:
-        """There is no other card than the public one."""
-        raise ExtendedAgentCardNotConfiguredError
+        """Give the card for those who signed in."""
+        if self.extended is None:
+            raise ExtendedAgentCardNotConfiguredError
+        return self.extended
 
     async def no_push(self, call: Call) -> Object:
         """Push notifications do not exist yet."""
@@ -12016,7 +12032,8 @@ class ServerOptions(NamedTuple):
     grpc_port    a second port, listed for gRPC; 0 picks one, None: the same port serves it
     allow_hosts  further names that a Host header may have
     max_concurrent_tasks, queue, tasks_a_minute    as Service has them
-    max_connections, keep_tasks, max_request_bytes    and for all of these 0 means no limit
+    max_connections, keep_tasks, max_request_bytes
+    auth_failures_a_minute  sign-ins of one peer that may fail; for all of these 0 means no limit
     lenient_version  take a request without A2A-Version for 1.0
     folder       how tasks are answered through files
     ready        called with the Server once it listens
@@ -12038,25 +12055,31 @@ class ServerOptions(NamedTuple):
     max_connections: int = CONNECTIONS
     keep_tasks: int = KEEP_TASKS
     max_request_bytes: int = BODY_BYTES
+    auth_failures_a_minute: int = AUTH_FAILURES_A_MINUTE
     lenient_version: bool = False
     folder: FolderOptions | None = None
     ready: Callable[[Any], None] | None = None
 
 
 def build_card(
-    options: ServerOptions, url: str, agent: Agent, grpc_port: int | None = None
+    options: ServerOptions,
+    url: str,
+    agent: Agent,
+    grpc_port: int | None = None,
+    gate: Gate | None = None,
 ) -> Object:
     """Make the agent's card.
 
     url          where it is reached: never taken from a request
     grpc_port    where gRPC is, when not there
+    gate         what it asks of callers; without that, anybody may call
     agent        its defaults fill what the options leave open
     Raises       UsageError: the card given by the user breaks the specification
     Source       A2A section 4.4.1; section 8.4.1: nothing empty, unknown or default in it
     """
     name = options.name or _name_of(agent)
     skills = [_skill(skill) for skill in options.skills] or [_skill(name)]
-    card = {
+    card: Object = {
         "name": name,
         "description": options.description or _description_of(agent),
         "supportedInterfaces": list(_interfaces(options, url, grpc_port)),
@@ -12066,6 +12089,9 @@ def build_card(
         "defaultOutputModes": list(agent.defaults.output_modes),
         "skills": skills,
     }
+    if gate is not None and not gate.open:
+        card["securitySchemes"], card["securityRequirements"] = gate.schemes()
+        card["capabilities"]["extendedAgentCard"] = True
     card = lay_over(card, _read_card(options.card))
     wrong = violations("AgentCard", card)
     if wrong:
@@ -12074,6 +12100,29 @@ def build_card(
     if card["capabilities"].get("pushNotifications"):
         raise UsageError("The card promises push notifications, which this version does not send")
     return read_message("AgentCard", card)
+
+
+LIMITS_URI = "urn:a2a-py:limits"
+
+
+def extend_card(card: Object, options: ServerOptions, service: Service) -> Object:
+    """Make the card for those who signed in: the public one, and the limits that they will meet.
+
+    Source  A2A section 13.3; signatures are of the public card, so they are left out
+    """
+    limits = {
+        "maxConcurrentTasks": service.runner.places.limit,
+        "maxQueue": service.runner.places.queue,
+        "tasksPerMinute": service.pace.limit,
+        "keepTasks": options.keep_tasks,
+        "maxRequestBytes": options.max_request_bytes,
+    }
+    said = "What this server takes of a caller; 0 is no limit"
+    extension = {"uri": LIMITS_URI, "description": said, "params": limits}
+    capabilities = dict(card["capabilities"])
+    capabilities["extensions"] = [*capabilities.get("extensions", ()), extension]
+    kept = {key: value for key, value in card.items() if key != "signatures"}
+    return {**kept, "capabilities": capabilities}
 
 
 def _interfaces(options: ServerOptions, url: str, grpc_port: int | None) -> Iterator[Object]:
@@ -12170,7 +12219,7 @@ def _http_date_key(text: str) -> tuple[int, ...]:
     return int(year), MONTHS.index(month), int(day), *map(int, clock)
 
 
-class Gate:
+class Origins:
     """Who may ask at all: no page of another site, no name that was made to point here.
 
     A browser lets any page send requests to an agent on its machine, and a page whose host name is
@@ -12203,6 +12252,191 @@ class Gate:
         return known or packed_address(exchange.local) == address != b""
 
 
+class ApiKey(NamedTuple):
+    """A key that may call, as its digest alone, and who that is."""
+
+    digest: bytes
+    caller: Caller
+
+
+def read_api_keys(lines: str | Iterable[str]) -> list[ApiKey]:
+    """Read keys, one a line: a key, or the name of its caller, a colon, a blank and the key.
+
+    A name may have several keys, old and new. Callers without one are apart too; # is a comment.
+    Raises       UsageError: no key at all, or a line that is none; it says which, never what
+    """
+    keys = []
+    for number, line in enumerate(lines.split("\n") if isinstance(lines, str) else lines, 1):
+        found = re.fullmatch(r"\s*(?:([\w.:@/+-]{1,64}):\s+)?([!-~]+)?\s*", line, re.ASCII)
+        if found and found[2] and found[2][0] != "#":
+            digest = hashlib.sha256(found[2].encode()).digest()
+            name = found[1] or ""
+            subject = "" if name else digest.hex()[:32]
+            keys.append(ApiKey(digest, Caller("api-key", name, subject, "", name or "api-key")))
+        elif line.strip()[:1] not in ("", "#"):
+            raise UsageError(
+                f"Line {number} of the API keys is no key",
+                hint="a key is printable ASCII without blanks; NAME: KEY says whose it is",
+            )
+    if not keys:
+        raise UsageError("There is no key among the API keys")
+    return keys
+
+
+class Attempts:
+    """Sign-ins of each peer within a minute: so many may fail; 0 is no limit.
+
+    An attempt counts from its beginning, as it is looking at a token that costs; one that succeeds
+    is taken back. With IPv6 a peer is its /64, which is what one customer has.
+    """
+
+    def __init__(self, limit: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limit = limit
+        self._clock = clock
+        self._peers: dict[bytes, list[float]] = {}  # end of the minute and count, oldest first
+
+    def begin(self, peer: str) -> list[float]:
+        """Count an attempt; give the entry in which it stands, for taking it back.
+
+        Raises  RateLimitedError: too many have failed
+        """
+        packed, clock = packed_address(peer), self._clock()
+        key = packed if len(packed) == 4 else packed[:8]
+        entry = self._peers.get(key, [0.0, 0])
+        if entry[0] <= clock:
+            self._peers.pop(key, None)
+            if len(self._peers) >= AUTH_PEERS_COUNT:
+                del self._peers[next(iter(self._peers))]
+            entry = self._peers[key] = [clock + 60, 0]
+        if 0 < self.limit <= entry[1]:
+            wait_s = int(entry[0] - clock) + 1
+            raise RateLimitedError("Too many failed sign-ins", retry_after_s=wait_s)
+        entry[1] += 1
+        return entry
+
+
+API_KEY_HEADER = "X-API-Key"  # in gRPC the metadata of that name
+REALM = 'realm="a2a"'
+
+
+class Gate:
+    """Who may call: whoever shows a key or a token; without any of them configured, everybody.
+
+    open         everybody
+    keys         API keys; they and tokens are alternatives, a caller shows one of them
+    tokens       checks bearer tokens: async verify(token, certificate) gives a Caller or raises
+                 TokenRefused; schemes are the ones for the card, each a requirement of its own
+    certified    TLS asks every peer for a certificate, which names the caller if nothing else does
+    Source       A2A sections 3.3.2 and 7.4; RFC 9110 section 11, RFC 6750
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[ApiKey] = (),
+        tokens: Any = None,
+        certified: bool = False,
+        attempts: Attempts | None = None,
+    ) -> None:
+        self._keys, self._tokens, self._certified = keys, tokens, certified
+        self._attempts = attempts or Attempts(AUTH_FAILURES_A_MINUTE)
+        self.open = not (keys or tokens or certified)
+
+    def schemes(self) -> tuple[Object, list[Object]]:
+        """Give securitySchemes and securityRequirements for the card (A2A section 4.5)."""
+        schemes: Object = {}
+        if self._keys:
+            schemes["apiKey"] = {
+                "apiKeySecurityScheme": {"location": "header", "name": API_KEY_HEADER}
+            }
+        if self._tokens:
+            schemes.update(self._tokens.schemes)
+        alternatives: list[Object] = [{name: {}} for name in schemes]
+        if self._certified:
+            said = {"description": "The certificate that the client shows in TLS"}
+            schemes["mtls"] = {"mtlsSecurityScheme": said}
+            alternatives = [{**one, "mtls": {}} for one in alternatives or [{}]]
+        return schemes, [{"schemes": one} for one in alternatives]
+
+    async def admit(self, exchange: Exchange) -> Caller:
+        """Find out who calls, from the head of a request.
+
+        Raises  UnauthenticatedError, PermissionDeniedError, RateLimitedError; InvalidRequestError:
+                credentials that cannot be read, or more than one
+        """
+        headers = exchange.request.headers
+        key = headers.get("x-api-key", "") if self._keys else ""
+        token = self._read_token(headers.get("authorization", "")) if self._tokens else ""
+        if self._certified and not exchange.certificate:
+            raise self._refusal(UnauthenticatedError("A client certificate is needed"))
+        if key and token:
+            raise self._refusal(InvalidRequestError("One credential, not two"), "invalid_request")
+        if not (key or token):
+            if not (self._keys or self._tokens):
+                name = exchange.certificate_name
+                return Caller("certificate", "", name, "", name)
+            raise self._refusal(UnauthenticatedError("Authentication required: " + self._wanted()))
+        attempt = self._attempts.begin(exchange.peer)
+        try:
+            if token:
+                caller: Caller = await self._tokens.verify(token, exchange.certificate)
+            else:
+                caller = self._find(key)
+        except AuthError as error:
+            raise self._judge(error, attempt, exchange.peer) from None
+        except Exception:  # not the caller's fault
+            attempt[1] -= 1
+            raise
+        attempt[1] -= 1
+        return caller
+
+    def _read_token(self, value: str) -> str:
+        """Give the token of an Authorization field, "" for another scheme's or none."""
+        scheme, _, token = value.partition(" ")
+        if scheme.lower() != "bearer":
+            return ""
+        if not re.fullmatch(r"[\w.~+/-]+=*", token.strip(), re.ASCII):
+            raise self._refusal(InvalidRequestError("No token is there"), "invalid_request")
+        return token.strip()
+
+    def _find(self, key: str) -> Caller:
+        """Look at all keys, whichever is the right one: the time taken says nothing."""
+        digest = hashlib.sha256(key.encode("latin-1")).digest()
+        callers = [
+            known.caller for known in self._keys if hmac.compare_digest(known.digest, digest)
+        ]
+        if not callers:
+            raise AuthFailed("The API key is not known here")
+        return callers[0]
+
+    def _judge(self, error: AuthError, attempt: list[float], peer: str) -> Fault:
+        """Make the answer to credentials that do not do."""
+        kind = getattr(error, "error", "")
+        if kind == "insufficient_scope":
+            attempt[1] -= 1
+            fault: Fault = PermissionDeniedError(error.message)
+        else:
+            fault = UnauthenticatedError(error.message)
+        log(f"Not let in: {peer}: {error.message}")
+        return self._refusal(fault, kind, getattr(error, "scope", ""))
+
+    def _wanted(self) -> str:
+        known = {"an API key as " + API_KEY_HEADER: self._keys, "a bearer token": self._tokens}
+        return "send " + " or ".join(text for text, there in known.items() if there)
+
+    def _refusal(self, fault: Fault, error: str = "", scope: str = "") -> Fault:
+        """Add a challenge for each scheme; those for tokens say what is wrong (RFC 6750)."""
+        challenges = []
+        if self._tokens:
+            said = re.sub(r"[^ !#-\[\]-~]", "", fault.message)
+            words = {"error": error, "error_description": error and said, "scope": scope}
+            told = [f'{name}="{word}"' for name, word in words.items() if word]
+            challenges.append("Bearer " + ", ".join([REALM, *told]))
+        if self._keys:
+            challenges.append(f'ApiKey {REALM}, header="{API_KEY_HEADER}"')
+        fault.challenges = [("www-authenticate", text) for text in challenges]
+        return fault
+
+
 JSONRPC_PATH = "/a2a/jsonrpc"  # where the two live beside the root, for proxies that split by path
 REST_PATH = "/a2a/rest"
 
@@ -12229,9 +12463,14 @@ class Edge:
     """Takes an exchange to the card or the service, and always gives it one answer."""
 
     def __init__(
-        self, service: Service, page: CardPage, gate: Gate, options: ServerOptions
+        self,
+        service: Service,
+        page: CardPage,
+        origins: Origins,
+        gate: Gate,
+        options: ServerOptions,
     ) -> None:
-        self._service, self._page, self._gate = service, page, gate
+        self._service, self._page, self._origins, self._gate = service, page, origins, gate
         self._served = tuple(options.transports)
         self._body_limit = options.max_request_bytes or NEVER
         self._lenient = options.lenient_version
@@ -12248,7 +12487,7 @@ class Edge:
             binding = GRPC
         call = timer = None
         try:
-            self._gate.check(exchange)
+            self._origins.check(exchange)
             if binding is GRPC and "grpc-timeout" in request.headers:
                 timer = self._end_after(exchange, request.headers["grpc-timeout"])
             if path in (CARD_PATH, OLD_CARD_PATH):
@@ -12256,7 +12495,9 @@ class Edge:
                 return
             if binding.name not in self._served:
                 raise GrpcError("UNIMPLEMENTED", "No gRPC here") if binding is GRPC else RouteError
+            caller = ANONYMOUS if self._gate.open else await self._gate.admit(exchange)
             call = await self._read_call(exchange, binding, path, query)
+            call.caller = caller
             if call.operation.streams:
                 await self._stream(exchange, call)
             else:
@@ -12311,7 +12552,6 @@ class Edge:
                     self._media_types.add(media_type)
             body = await exchange.read_body(self._body_limit)
         call: Call = binding.read(request, path, query, body, self._lenient)
-        call.caller = ANONYMOUS
         return call
 
     def _as_get(self, request: Request, path: str) -> Request:
@@ -12365,6 +12605,7 @@ class Server:
     """An agent that answers JSON-RPC and REST on one port.
 
     agent        what load_agent takes: a function, "files", "echo", "FILE.py:FUNCTION", ...
+    api_keys     what callers must show one of, as read_api_keys takes them; they are not kept
     options      those of ServerOptions
     url, port, grpc_port    where it answers, once it does
 
@@ -12372,9 +12613,12 @@ class Server:
     in a thread of their own.
     """
 
-    def __init__(self, agent: Any, **options: Any) -> None:
+    def __init__(
+        self, agent: Any, *, api_keys: str | Iterable[str] | None = None, **options: Any
+    ) -> None:
         self.options = ServerOptions(**options)
-        check_options(self.options)
+        self._keys = read_api_keys(api_keys) if api_keys is not None else []
+        check_options(self.options, guarded=bool(self._keys))
         self.agent = load_agent(agent, folder=self.options.folder)
         self.url = ""
         self.port = self.grpc_port = 0
@@ -12461,7 +12705,8 @@ class Server:
         self.grpc_port = sockets[-1].getsockname()[1]
         self.url = options.public_url.rstrip("/") or base_url(host, self.port)
         own_port = self.grpc_port if options.grpc_port is not None else None
-        card = build_card(options, self.url, self.agent, own_port)
+        gate = Gate(self._keys, attempts=Attempts(options.auth_failures_a_minute))
+        card = build_card(options, self.url, self.agent, own_port, gate)
         service = Service(
             self.agent,
             MemoryStore(options.keep_tasks),
@@ -12470,9 +12715,11 @@ class Server:
             queue=options.queue,
             tasks_a_minute=options.tasks_a_minute,
         )
+        if not gate.open:
+            service.extended = extend_card(card, options, service)
         public = read_url(self.url).host
-        gate = Gate((public, options.host, *options.allow_hosts))
-        edge = Edge(service, CardPage(card, time.time()), gate, options)
+        origins = Origins((public, options.host, *options.allow_hosts))
+        edge = Edge(service, CardPage(card, time.time()), origins, gate, options)
         report = functools.partial(service.runner.report, "a request")
         listener = Listener(edge.handle, report, options.max_connections, options.max_request_bytes)
         for bound in sockets:
@@ -12480,8 +12727,11 @@ class Server:
         return service, listener
 
 
-def check_options(options: ServerOptions) -> None:
-    """Raise UsageError for options that cannot be or must not be."""
+def check_options(options: ServerOptions, guarded: bool) -> None:
+    """Raise UsageError for options that cannot be or must not be.
+
+    guarded  callers need a credential
+    """
     wrong = [name for name in options.transports if name not in BINDINGS]
     if wrong or not options.transports:
         known = ", ".join(BINDINGS)
@@ -12500,10 +12750,21 @@ def check_options(options: ServerOptions) -> None:
         raise UsageError(f"{options.host}: a zone id means nothing in the address of an agent")
     local = options.host == "localhost" or packed_address(options.host) != b""
     if not (local and is_loopback(options.host)):
+        _check_exposure(options, guarded)
+
+
+def _check_exposure(options: ServerOptions, guarded: bool) -> None:
+    """Refuse to be an agent for anybody who can reach this machine."""
+    if not guarded:
         raise UsageError(
             f"{options.host} would let anyone who reaches it use this agent",
-            hint="this version cannot ask for credentials: stay on 127.0.0.1 and let a proxy that "
-            "does (with --public-url) come between",
+            hint="say who may: --api-key-file FILE, or a key in A2A_SERVE_API_KEY; or stay on "
+            "127.0.0.1 and let a proxy that asks for credentials come between (--public-url)",
+        )
+    if not options.public_url.startswith("https:"):
+        log(
+            f"Warning: there is no TLS on {options.host}, so whoever is on the way can read what "
+            "callers send, their credentials too"
         )
 
 
@@ -12647,6 +12908,8 @@ Server
   max-connections  N  =1000  connections open at once; 0 for no limit
   keep-tasks  N  =1000  finished tasks kept for each caller; 0 for no limit
   max-request-mib  MIB  =16  the largest request
+  api-key-file  FILE  -  keys that callers need one of, each a line: KEY, or NAME: KEY
+  auth-failures-per-minute  N  =20  failed sign-ins of an address; all who share a proxy are one
   idle-limit  DURATION  -  end a command that prints nothing for so long
   framed  -  -  give a command the prompt of the files agent instead of the bare text
   task-mode  inline|subagent|fork  =inline  work on a task in the conversation, a new one or a copy
@@ -13992,6 +14255,22 @@ def _shown(option: Option, text: str) -> str:
 # --- serving ------------------------------------------------------------------------------------
 
 
+def take_api_keys(run: Invocation) -> list[str] | None:
+    """Give the lines of keys that callers need one of, None without any.
+
+    That of the environment is taken out of it: what we start has no business with it.
+    """
+    path, lines = run.settings["api-key-file"], []
+    given = [layer.values.get("A2A_SERVE_API_KEY", "") for layer in run.settings.layers]
+    os.environ.pop("A2A_SERVE_API_KEY", None)
+    for text in [*list(filter(None, given))[:1], *([file_text(path)] if path else [])]:
+        lines += text.split("\n")
+    if path:
+        _check_mode(path, run.console.warn)
+    run.console.secrets.update(word for line in lines for word in line.split()[-1:])
+    return lines or None
+
+
 def serve_from(run: Invocation, agent: Any, folder: Folder | None = None, **defaults: Any) -> None:
     """Serve an agent as the settings say, until a signal comes; say in one line when it is ready.
 
@@ -14029,6 +14308,7 @@ def serve_from(run: Invocation, agent: Any, folder: Folder | None = None, **defa
         max_connections=get["max-connections"],
         keep_tasks=get["keep-tasks"],
         max_request_bytes=get["max-request-mib"],
+        auth_failures_a_minute=get["auth-failures-per-minute"],
         lenient_version=get["lenient-version"],
         ready=ready,
         **{**defaults, **{key: value for key, value in options.items() if value}},
@@ -14064,17 +14344,18 @@ def run_serve(run: Invocation) -> None:
         get["outbox-max-file-mib"],
         get["outbox-max-total-mib"],
     )
-    idle_s = get["idle-limit"] or 0
+    keys, idle_s = take_api_keys(run), get["idle-limit"] or 0
     agent = load_agent(get["agent"], idle_s=idle_s, folder=options, framed=get["framed"])
     mine = isinstance(agent, FilesAgent) or run.line.given("dir")
-    serve_from(run, agent, folder if mine else None)
+    serve_from(run, agent, folder if mine else None, api_keys=keys)
 
 
 def run_demo_server(run: Invocation) -> None:
     """Serve the agent for practice and tests."""
     skill = {"id": "demo", "name": "Demo", "description": DEMO_HELP, "tags": ["demo", "test"]}
     about = "Drives every task state, part kind and error; send help for its commands"
-    serve_from(run, demo_agent, name="Demo", description=about, skills=[skill])
+    known: Any = {"name": "Demo", "description": about, "skills": [skill]}
+    serve_from(run, demo_agent, api_keys=take_api_keys(run), **known)
 
 
 # --- a server of its own ------------------------------------------------------------------------

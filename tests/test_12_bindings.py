@@ -343,7 +343,9 @@ class RestServerTest(unittest.TestCase):
     def test_a_result_is_the_message_itself(self):
         reply = a2a.REST.result(rest_call(), {"task": TASK})
         self.assertEqual(200, reply.status)
-        self.assertEqual([("content-type", "application/a2a+json")], reply.headers)
+        self.assertEqual(
+            [("content-type", "application/a2a+json"), ("cache-control", "no-store")], reply.headers
+        )
         self.assertEqual({"task": TASK}, json.loads(reply.body))
 
     def test_an_error_is_a_status_object(self):

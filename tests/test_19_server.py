@@ -199,13 +199,13 @@ def asked(local="127.0.0.1", **headers):
     return types.SimpleNamespace(request=types.SimpleNamespace(headers=names), local=local)
 
 
-class GateTest(unittest.TestCase):
+class OriginsTest(unittest.TestCase):
     def setUp(self):
-        self.gate = a2a.Gate(["Agent.Example", "other.example"])
+        self.origins = a2a.Origins(["Agent.Example", "other.example"])
 
     def verdict(self, **headers):
         try:
-            self.gate.check(asked(**headers))
+            self.origins.check(asked(**headers))
         except a2a.HttpError as error:
             return error.status
         return 200
@@ -264,7 +264,7 @@ class GateTest(unittest.TestCase):
     def test_the_names_that_are_remembered_are_bounded(self):
         for port in range(1000):
             self.assertEqual(200, self.verdict(host=f"localhost:{port}"))
-        self.assertLessEqual(len(self.gate._names), a2a.REMEMBERED)
+        self.assertLessEqual(len(self.origins._names), a2a.REMEMBERED)
 
 
 class MediaTypeTest(unittest.TestCase):
@@ -889,7 +889,7 @@ class FailureTest(unittest.TestCase):
         """RPC-08: a generic text and a reference; the log has the rest."""
         secret = "/home/ann/key.pem: hunter2"
         out = io.StringIO()
-        broken = unittest.mock.patch.object(a2a.Gate, "check", side_effect=KeyError(secret))
+        broken = unittest.mock.patch.object(a2a.Origins, "check", side_effect=KeyError(secret))
         with contextlib.redirect_stderr(out), Asking() as agent, broken:
             status, answer = agent.rpc("ListTasks", {})
             rest = agent.ask("GET", "/tasks")
