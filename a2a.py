@@ -5603,13 +5603,35 @@ class SharedTlsStream(TlsStream):
             return super()._encrypt(data)
 
 
-def _addresses(host: str, port: int) -> list[Any]:
+def _resolve(host: str, port: int, patience: Patience) -> list[Any]:
+    """Ask the system for the addresses of a host.
+
+    A name is asked for in a thread: no system lets us say how long that may take.
+    """
+    found: list[Any] = []
+
+    def ask() -> None:
+        try:
+            # As bytes, for a text Python would import its codec for international names.
+            found.append(socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError) as error:
+            found.append(error)
+
+    if packed_address(host):
+        ask()
+    else:
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        asking.join(patience.next_wait())
+    if not found or isinstance(found[0], Exception):
+        why = reason_of(found[0]) if found else "no answer in time"
+        raise Unreachable(f"The host name {host} cannot be resolved: {why}")
+    return list(found[0])
+
+
+def _addresses(host: str, port: int, patience: Patience) -> list[Any]:
     """Resolve a host; IPv6 and IPv4 addresses take turns (RFC 8305 section 4)."""
-    try:
-        # As bytes, for a text Python would import its codec for international names.
-        found = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise Unreachable(f"The host name {host} cannot be resolved: {reason_of(error)}") from error
+    found = _resolve(host, port, patience)
     seen: dict[int, int] = {}
 
     def turn(row: Any) -> int:
@@ -5626,7 +5648,7 @@ def connect(url: Url, patience: Patience, adopt: Callable[[socket.socket], None]
     adopt     gets each socket before it connects, so that another thread can shut it down
     Raises    Unreachable, with every address tried and what became of it
     """
-    addresses = _addresses(url.host, url.port)
+    addresses = _addresses(url.host, url.port, patience)
     failures: list[str] = []
     for family, kind, protocol, _, address in addresses:
         last = len(failures) == len(addresses) - 1
@@ -5933,6 +5955,7 @@ class Pool:
             made = connect(via, ends, self._sockets.add)
         except Unreachable as error:
             self._sockets -= {one for one in list(self._sockets) if one.fileno() < 0}
+            patience.next_wait()  # raises when it was the whole that took too long
             self.explain(error)
             raise
         self.debug(f"connected to {via.authority}" + (" (a proxy)" if proxy else ""))
@@ -13409,10 +13432,14 @@ def abandon(stream: Any) -> None:
 
 
 class Console:
-    """Standard output and standard error, in UTF-8 whatever the machine says."""
+    """Standard output and standard error, in UTF-8 whatever the machine says.
+
+    lost     what is written to standard output is not read by anybody
+    """
 
     def __init__(self) -> None:
         self.secrets: set[str] = set()
+        self.lost = sys.stdout is None
         for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
             if getattr(sys, name) is None:  # whoever started us closed it
                 setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
@@ -13428,6 +13455,7 @@ class Console:
         except BrokenPipeError:
             raise
         except OSError as error:
+            self.lost = True
             abandon(sys.stdout)
             raise A2AError(f"the output cannot be written: {error.strerror or error}") from None
 
@@ -15173,14 +15201,17 @@ def report(run: Invocation, error: A2AError) -> int:
     elif isinstance(error, Fault) and not error.hint:
         error.hint = "--debug shows what went over the wire"
     error.message, error.hint = map(run.console.hide, (error.message, error.hint))
-    if run.as_json:
+    if run.as_json and not run.console.lost:
         lines = run.line.given("stream")
-        JsonOutput(run.console, lines).result(error_envelope(error))
-    else:
-        run.console.note("Error", error.message)
-        run.console.note("Code", error.code)
-        if error.hint:
-            run.console.note("Hint", error.hint)
+        try:
+            JsonOutput(run.console, lines).result(error_envelope(error))
+            return error.exit_status
+        except (A2AError, BrokenPipeError):  # then where it can be seen
+            abandon(sys.stdout)
+    run.console.note("Error", error.message)
+    run.console.note("Code", error.code)
+    if error.hint:
+        run.console.note("Hint", error.hint)
     return error.exit_status
 
 

@@ -649,7 +649,7 @@ class ConnectTest(unittest.TestCase):
     def test_families_take_turns(self):
         six, four = socket.AF_INET6, socket.AF_INET
         self.resolve_to((six, "::1", 1), (six, "::2", 1), (six, "::3", 1), (four, "1.1.1.1", 1))
-        found = [row[4][0] for row in a2a._addresses("h", 1)]
+        found = [row[4][0] for row in a2a._addresses("h", 1, a2a.ENDLESS)]
         self.assertEqual(["::1", "1.1.1.1", "::2", "::3"], found)
 
     def test_a_name_that_does_not_resolve_is_said(self):
@@ -657,6 +657,20 @@ class ConnectTest(unittest.TestCase):
             with self.subTest(host=host), self.assertRaises(a2a.Unreachable) as caught:
                 get(self.pool, f"http://{host}/")
             self.assertIn("cannot be resolved", str(caught.exception))
+
+    def test_resolving_a_name_keeps_to_the_limits(self):
+        """NET-02: a name server that says nothing holds us no longer than the limits do."""
+        over = threading.Event()
+        self.addCleanup(over.set)
+        patch = mock.patch.object(socket, "getaddrinfo", lambda *_, **__: over.wait(LONG_S))
+        patch.start()
+        self.addCleanup(patch.stop)
+        pool = a2a.Pool(connect_timeout_s=0.2)
+        self.addCleanup(pool.close)
+        with self.assertRaisesRegex(a2a.Unreachable, "h.example cannot be resolved: no answer"):
+            get(pool, "http://h.example/")
+        with self.assertRaisesRegex(a2a.TimeoutExpired, "No answer within 0.1 s"):
+            get(pool, "http://h.example/", soon(0.1))
 
     def test_connecting_has_a_short_limit_of_its_own(self):
         """NET-02: a host that drops packets does not hold us for minutes."""
@@ -681,6 +695,8 @@ class ConnectTest(unittest.TestCase):
             self.assertRegex(str(error), "no answer in time|No answer|[Rr]efused")
         else:
             self.fail("nobody answers there")
+        with self.assertRaises(a2a.TimeoutExpired):  # where the whole is shorter, it is named
+            get(pool, f"http://127.0.0.1:{port}/", soon(0.1))
         pool.close()
 
     def test_the_deadline_of_the_call_counts_while_connecting(self):

@@ -684,11 +684,27 @@ class OutputTest(Folder):
             child.stderr.close()
             self.assertIn(child.wait(30), (0, 141))  # 0: the pipe took it all before it broke
 
+    @unittest.skipIf(os.name == "nt", "no pipes of this kind")
+    def test_an_error_that_no_reader_takes_is_said_on_standard_error(self):
+        command = [sys.executable, str(support.A2A), "help", "nothing", "-o", "json"]
+        reader, writer = os.pipe()
+        os.close(reader)
+        env = support.clean_environment()
+        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=env, timeout=30)
+        os.close(writer)
+        self.assertEqual(2, done.returncode)
+        self.assertIn(b"Error: no command 'nothing'\nCode: A2ACLI_ERR_USAGE\n", done.stderr)
+
     @unittest.skipUnless(os.path.exists("/dev/full"), "needs a device that is full")
     def test_output_that_cannot_be_written_is_said_plainly(self):
-        for form, said in (("text", "Error: the output cannot be written: "), ("json", "")):
-            command = [sys.executable, str(support.A2A), "config", "show", "-o", form]
-            with self.subTest(form=form), open("/dev/full", "wb") as full:
+        lost = (1, "Error: the output cannot be written: ")
+        for form, words, (status, said) in (
+            ("text", ["config", "show"], lost),
+            ("json", ["config", "show"], lost),
+            ("json", ["help", "nothing"], (2, "Error: no command 'nothing'\n")),
+        ):
+            command = [sys.executable, str(support.A2A), *words, "-o", form]
+            with self.subTest(form=form, words=words), open("/dev/full", "wb") as full:
                 done = subprocess.run(
                     command,
                     stdout=full,
@@ -697,7 +713,7 @@ class OutputTest(Folder):
                     timeout=30,
                 )
                 error = done.stderr.decode()
-                self.assertEqual(1, done.returncode, error)
+                self.assertEqual(status, done.returncode, error)
                 self.assertTrue(error.startswith(said), error)
                 self.assertNotIn("Traceback", error)
                 self.assertNotIn("Exception ignored", error)
@@ -716,6 +732,10 @@ class OutputTest(Folder):
                 self.assertEqual((0, b""), (done.returncode, done.stderr))
                 done = run("send http://127.0.0.1:1 -", closed, env)
                 self.assertEqual((3, b""), (done.returncode, done.stdout))
+                done = run("send http://127.0.0.1:1 x -o json", closed, env)
+                self.assertEqual(3, done.returncode)
+                told = done.stdout + done.stderr
+                self.assertEqual(closed.count("&-") < 3, b"No connection" in told, told)
 
     def test_a_failed_task_is_shown_as_failed_with_all_it_has(self):
         """TASK-18: REJECTED plus a data artifact is no success."""
