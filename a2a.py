@@ -12931,8 +12931,8 @@ Server
   max-connections  N  =1000  connections open at once; 0 for no limit
   keep-tasks  N  =1000  finished tasks kept for each caller; 0 for no limit
   max-request-mib  MIB  =16  the largest request
-  api-key-file  FILE  -  keys that callers need one of, each a line: KEY, or NAME: KEY
-  auth-failures-per-minute  N  =20  failed sign-ins of an address; all who share a proxy are one
+  api-key-file  FILE  -  callers need a key of it (lines KEY or NAME: KEY) or A2A_SERVE_API_KEY
+  auth-failures-per-minute  N  =20  failed sign-ins of an address, which a proxy's callers share
   idle-limit  DURATION  -  end a command that prints nothing for so long
   framed  -  -  give a command the prompt of the files agent instead of the bare text
   task-mode  inline|subagent|fork  =inline  work on a task in the conversation, a new one or a copy
