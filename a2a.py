@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     import codecs
     import contextlib
     import contextvars
+    import ctypes
     import difflib
     import errno
     import fcntl
@@ -155,6 +156,7 @@ else:
         "codecs",
         "contextlib",
         "contextvars",
+        "ctypes",
         "difflib",
         "errno",
         "fcntl",
@@ -317,6 +319,7 @@ COMMAND_QUESTION_CHARS = 64 * 1024  # a longer question is an answer
 START_S = 20.0  # a detached server is ready, and a stopped one has ended, within so long
 STOP_LOOK_S = 0.2  # a server looks for the wish to stop so often
 LOOK_S = 0.5  # wait and watch look into the folder so often
+FRESH_S = 3.0  # a folder that changed since then may change again unseen: FAT counts in 2 s
 TELL_AGAIN_S = 600.0  # watch tells of a turn again that nobody has answered
 BELL_S = 0.05  # a server with open turns looks at the bell of its folder so often
 SCAN_S = 0.5  # and into the folders of the turns; a file counts once it has been still so long
@@ -9745,6 +9748,8 @@ class Folder:
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
+        self._seen: list[tuple[str, int, int]] = []  # by news: what it saw last time
+        self._until = 0.0  # and when something changes all the same
 
     def at(self, *names: str) -> str:
         """Give the path of something in it."""
@@ -9789,6 +9794,22 @@ class Folder:
             if task:
                 found.append({**task, "name": name, "folder": folder, "stage": stage(folder, task)})
         return sorted(found, key=lambda task: str(task.get("createdAt", "")))
+
+    def news(self) -> list[Object] | None:
+        """Give the open tasks; None where they are as they were the last time.
+
+        Whatever happens to a task moves a file into its folder or out of it, which changes the
+        folder; but it may happen in the very moment when the folder was looked at.
+        """
+        clock, names = time.time(), sorted(_names_in(self.at("tasks")))
+        seen = [_mark(name, self.at("tasks", name)) for name in names]
+        old = all(changed_ns < (clock - FRESH_S) * 1e9 for _, _, changed_ns in seen)
+        if old and seen == self._seen and clock < self._until:
+            return None
+        tasks = self.tasks()
+        picks = [last_sign(task["folder"], task) for task in tasks if task["stage"] == "picked"]
+        self._seen, self._until = seen, min(picks, default=float("inf")) + PICK_S
+        return tasks
 
     def pick(self, task: Object) -> None:
         """Take up a task's turn, or say that it is still being worked on."""
@@ -14572,11 +14593,12 @@ def run_wait(run: Invocation) -> None:
     folder, timeout_s = Folder(run.settings["dir"]), run.settings["timeout"]
     until = time.monotonic() + (timeout_s or float("inf"))
     while True:
-        tasks = [task for task in folder.tasks() if task["stage"] == "waiting"]
+        tasks = [task for task in folder.news() or () if task["stage"] == "waiting"]
         if tasks:
             break
         if time.monotonic() >= until:
             raise TimeoutExpired(f"no task came within {timeout_s:g} s", hint="wait again")
+        go_on_small(run)
         time.sleep(LOOK_S)
     for task in tasks:
         folder.pick(task)
@@ -14586,24 +14608,75 @@ def run_wait(run: Invocation) -> None:
 def run_watch(run: Invocation) -> None:
     """Write a line for each new turn, for ever: what a session is woken by.
 
-    One for a folder: a second one is silent until the first has ended. It ends with its parent.
+    One for a folder: a second one is silent until the first has ended. It ends with its parent,
+    and with the session that it is for.
     """
-    folder, parent, lock = Folder(run.settings["dir"]), os.getppid(), None
+    go_on_small(run)
+    folder, wanted, lock = Folder(run.settings["dir"]), watch_parents(), None
     told: dict[tuple[str, int], float] = {}  # turns written, and when they were
-    while os.getppid() == parent:
+    while wanted():
         if lock is None and os.path.isdir(folder.path):
             lock = hold_lock(folder.at("watch.lock"))
-        tasks = folder.tasks() if lock is not None else []
-        open_turns = {(task["name"], task["turn"]): task for task in tasks}
-        told = {turn: at for turn, at in told.items() if turn in open_turns}
-        for turn, task in open_turns.items():
-            if task["stage"] == "waiting":
-                folder.pick(task)
-                if time.monotonic() - told.get(turn, -TELL_AGAIN_S) >= TELL_AGAIN_S:
-                    told[turn] = time.monotonic()
-                    where = os.path.join(task["folder"], "prompt.md")
-                    run.console.write(f"a2a task {turn[0]} turn {turn[1]}: {ascii(where)[1:-1]}\n")
+        tasks = folder.news() if lock is not None else None
+        if tasks is not None:
+            told = tell_tasks(run, folder, tasks, told)
         time.sleep(LOOK_S)
+
+
+def tell_tasks(
+    run: Invocation, folder: Folder, tasks: list[Object], told: dict[tuple[str, int], float]
+) -> dict[tuple[str, int], float]:
+    """Write a line for each turn that waits, unless that was done lately; give when it was."""
+    clock, turns = time.monotonic(), {(task["name"], task["turn"]): task for task in tasks}
+    told = {turn: at for turn, at in told.items() if turn in turns}
+    for turn, task in turns.items():
+        if task["stage"] == "waiting":
+            folder.pick(task)
+            if clock - told.get(turn, -TELL_AGAIN_S) >= TELL_AGAIN_S:
+                told[turn] = clock
+                where = os.path.join(task["folder"], "prompt.md")
+                run.console.write(f"a2a task {turn[0]} turn {turn[1]}: {ascii(where)[1:-1]}\n")
+    return told
+
+
+def go_on_small(run: Invocation) -> None:
+    """Go on in the compiled form where we were started as a script, in a third of the memory.
+
+    It stays the same process for whoever started it. Not so on Windows, where whoever did would
+    see it end, and where the plugin's monitor starts from the compiled form anyway.
+    """
+    if os.name == "posix" and __name__ == "__main__" and not __spec__:
+        os.execv(sys.executable, [*own_command(), *run.argv])
+
+
+def watch_parents() -> Callable[[], bool]:
+    """Give a function that says whether our parent still runs, and the session we work for.
+
+    Between a session of Claude Code and the monitor of its plugin stands a shell, which outlives
+    it: the session is the process that CLAUDE_PID names.
+    """
+    parent, named = os.getppid(), os.environ.get("CLAUDE_PID", "")
+    session = int(named) if re.fullmatch("[0-9]{1,9}", named) else 0
+    if sys.platform == "win32":
+        kernel = ctypes.WinDLL("kernel32")
+        kernel.OpenProcess.restype = ctypes.c_void_p
+        kernel.WaitForSingleObject.argtypes = (ctypes.c_void_p, ctypes.c_uint32)
+        opened = [kernel.OpenProcess(0x00100000, 0, pid) for pid in (parent, session) if pid]
+        handles = [handle for handle in opened if handle]  # SYNCHRONIZE: all it takes to wait
+        return lambda: all(kernel.WaitForSingleObject(handle, 0) for handle in handles)
+    if not _runs(session):
+        session = parent
+    return lambda: os.getppid() == parent and _runs(session)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return pid > 0
 
 
 def run_reply(run: Invocation) -> None:

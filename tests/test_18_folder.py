@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import a2a
@@ -40,6 +41,43 @@ class FolderTest(unittest.TestCase):
         if os.name == "posix":
             self.assertEqual(0o700, stat.S_IMODE(os.stat(self.folder.path).st_mode))
             self.assertEqual(0o600, stat.S_IMODE(os.stat(self.folder.at(".gitignore")).st_mode))
+
+    def test_news_is_what_may_have_changed(self):
+        def look():
+            tasks = self.folder.news()
+            return tasks if tasks is None else [task["stage"] for task in tasks]
+
+        def settle():
+            old = time.time() - a2a.FRESH_S - 1
+            for name in os.listdir(self.folder.at("tasks")):
+                os.utime(self.folder.at("tasks", name), (old, old))
+            look()
+
+        self.assertEqual([None, None], [look() or None, look() or None])
+        path = self.task()
+        self.assertEqual(["waiting"], look())
+        self.assertEqual(["waiting"], look(), "it may change again unseen")
+        settle()
+        self.assertIsNone(look())
+        (task,) = self.folder.tasks()
+        self.folder.pick(task)
+        self.assertEqual(["picked"], look())
+        settle()
+        self.assertIsNone(look())
+        old = time.time() - a2a.PICK_S - 1
+        os.utime(path / "picked", (old, old))
+        settle()
+        self.folder.pick(task)
+        settle()
+        self.assertIsNone(look())
+        with unittest.mock.patch("time.time", lambda: old + 2 * a2a.PICK_S + 2):
+            self.assertEqual(["waiting"], look(), "a pick runs out")
+        settle()
+        self.task("brave-newt")
+        self.assertEqual(2, len(look()))
+        settle()
+        a2a.remove_tree(str(path))
+        self.assertEqual(["waiting"], look())
 
     def test_a_lock_belongs_to_one_and_ends_with_its_process(self):
         self.assertFalse(self.folder.serving())

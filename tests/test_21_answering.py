@@ -207,25 +207,91 @@ class InboxTest(FolderCase):
             self.assertEqual(3, len(child.stdout.splitlines()))
             self.assertNotIn("NEVER", child.stdout)
 
-    @unittest.skipIf(os.name == "nt", "no parents of this kind")
     def test_watch_ends_with_its_parent(self):
         program = (
             "import subprocess, sys, time\n"
-            "child = subprocess.Popen(sys.argv[1:]); print(child.pid, flush=True); time.sleep(2)"
+            "child = subprocess.Popen(sys.argv[1:]); print('started', flush=True); time.sleep(2)"
         )
         watch = [sys.executable, str(support.A2A), "watch", "--dir", self.folder.path]
-        command = [sys.executable, "-c", program, *watch]
-        with support.Process(command) as parent:
-            pid = int(parent.wait_for(""))
-            parent.popen.wait()
-            for _ in range(100):
-                try:
-                    os.kill(pid, 0)
-                except ProcessLookupError:
-                    break
-                time.sleep(0.1)
-            else:
-                self.fail("the watch lives on")
+        with support.Process([sys.executable, "-c", program, *watch]) as parent:
+            parent.wait_for("started")
+            self.task()
+            parent.wait_for("calm-otter")
+            parent.wait()
+            still = any(reader.is_alive() for reader in parent._readers)
+            self.assertFalse(still, "the watch lives on, and holds the output")
+
+    def test_watch_ends_with_the_session_that_it_is_for(self):
+        """Between the two stands a shell, which the session may leave behind."""
+        sleep = [sys.executable, "-c", "print('there', flush=True); import time; time.sleep(99)"]
+        command = [sys.executable, support.A2A, "watch", "--dir", self.folder.path]
+        with support.Process(sleep) as session:
+            session.wait_for("there")
+            env = support.clean_environment(CLAUDE_PID=str(session.popen.pid))
+            with support.Process(command, env=env) as child:
+                self.task()
+                child.wait_for("calm-otter")
+                self.assertIsNone(child.popen.poll())
+                session.kill()
+                session.wait()
+                self.assertEqual(0, child.wait())
+        with unittest.mock.patch.dict(os.environ, CLAUDE_PID=str(session.popen.pid)):
+            self.assertTrue(a2a.watch_parents()(), "one that is no more is not waited for")
+
+    def test_parents_are_watched_on_windows_by_their_handles(self):
+        ended, opened = set(), []
+
+        class Kernel:
+            """kernel32, as far as it is asked: process 70 cannot be opened."""
+
+            class OpenProcess:
+                def __new__(cls, access, inherit, pid):
+                    opened.append((access, inherit, pid))
+                    return None if pid == 70 else pid + 1000
+
+            class WaitForSingleObject:
+                def __new__(cls, handle, timeout_ms):
+                    assert timeout_ms == 0
+                    return 0 if handle - 1000 in ended else 0x102  # WAIT_TIMEOUT
+
+        with (
+            unittest.mock.patch("sys.platform", "win32"),
+            unittest.mock.patch("ctypes.WinDLL", lambda name: Kernel, create=True),
+            unittest.mock.patch("os.getppid", lambda: 7),
+        ):
+            for session, pids in (("", [7]), ("8", [7, 8]), ("70", [7, 70]), ("x", [7])):
+                opened.clear()
+                ended.clear()
+                with unittest.mock.patch.dict(os.environ, CLAUDE_PID=session):
+                    wanted = a2a.watch_parents()
+                self.assertEqual([(0x00100000, 0, pid) for pid in pids], opened)
+                self.assertTrue(wanted())
+                ended.add(8)
+                self.assertEqual(session != "8", wanted())
+                ended.add(7)
+                self.assertFalse(wanted())
+
+    @unittest.skipUnless(os.name == "posix" and support.has("ps"), "no exec, or no ps")
+    def test_what_waits_long_goes_on_from_the_compiled_form(self):
+        """The same process, also where nothing can be kept."""
+        for prefix in (str(self.work / "cache"), os.devnull + "/no"):
+            for command in ("wait", "watch"):
+                env = support.clean_environment(
+                    PYTHONPYCACHEPREFIX=prefix, PYTHONDONTWRITEBYTECODE=None
+                )
+                started = [sys.executable, support.A2A, command, "--dir", self.folder.path]
+                with self.subTest(command=command), support.Process(started, env=env) as child:
+                    for _ in range(100):
+                        ps = ["ps", "-o", "command=", "-p", str(child.popen.pid)]
+                        said = subprocess.run(ps, capture_output=True, text=True).stdout
+                        if "import a2a" in said:
+                            break
+                        time.sleep(0.1)
+                    self.assertRegex(said.strip(), rf"{command} --dir {self.folder.path}$")
+                    self.assertIn("import a2a", said)
+                    self.task(turn=time.time_ns())
+                    child.wait_for("calm-otter")
+        self.assertTrue(list(self.work.glob("cache/**/a2a.*.pyc")))
 
 
 class DetachTest(FolderCase):
