@@ -27,7 +27,8 @@ change between versions.
 
 Standards: A2A 1.0 (specification/a2a.proto, docs/specification.md), the a2a-cli specification 0.2,
 HTTP (RFC 9110, 9112), HTTP/2 (RFC 9113, 7541), gRPC over it, protocol buffers, server-sent events
-(WHATWG HTML section 9.2), JSON (RFC 8259), ProtoJSON, JSON-RPC 2.0.
+(WHATWG HTML section 9.2), JSON (RFC 8259), ProtoJSON, JSON-RPC 2.0, JOSE (RFC 7515 to 7519, 8037,
+8785).
 
 How to read: from the top down. A chapter names only what stands above it. Part one is pure: no
 socket, clock, file, randomness or await; bytes and values come in as arguments and go out as
@@ -39,6 +40,7 @@ Part one: the protocol
      3  Data model
      4  JSON codec
      5  Protobuf codec
+     6  Keys and signatures
      7  HTTP/1.1
      8  Server-sent events
      9  HPACK
@@ -118,6 +120,8 @@ if TYPE_CHECKING:
     Object = dict[str, Any]  # a message of the data model, in the shape of its JSON
     Headers = list[tuple[str, str]]  # names in lower case, values as latin-1 text
     Fields = Sequence[tuple[str, str]]  # the same where it is only read
+    Point = tuple[int, ...]  # of an elliptic curve, in the coordinates that its class says
+    Curve = Union["Weierstrass", "Edwards"]
     Event = Union["Request", "Response", "Data", "End"]
     Http2Event = Union[Event, "Reset", "GoAway", "WindowOpen"]
 else:
@@ -291,6 +295,16 @@ VIOLATIONS = 20  # field errors reported for one request; more help nobody
 ID_CHARS = 256  # of an id or tenant in a request: each of a task's events repeats some
 LIST_ITEMS = 1000  # of a list in a request, its parts for one; each is worked on many times
 
+# Keys and signatures. A key that its owner chooses must not choose what checking with it costs.
+RSA_BITS = 2048  # of a modulus at least (RFC 7518 section 3.3)
+RSA_BITS_MAX = 8192  # 2 milliseconds
+RSA_EXPONENT_BITS = 64  # all there are have 17
+JWKS_KEYS = 100  # in one set
+KEYS_TRIED = 4  # for one signature that does not name its key
+CARD_SIGNATURES = 8  # of a card that are looked at; each may be of three forms
+TOKEN_BYTES = 16 * 1024  # of a JWT; past it no other server takes the header
+TOKEN_LEEWAY_S = 30  # that the clocks of issuer and server may differ by
+
 # Tasks.
 KEEP_TASKS = 1000  # terminal tasks kept for one owner
 STORE_BYTES = 256 * 1024 * 1024  # all tasks in memory together
@@ -347,11 +361,11 @@ CANCEL_S = 3.0  # what a cancelled agent gets to clean up, before it counts as e
 #       UsageError             the caller of this program is wrong
 #       PeerError              the other side broke a protocol
 #         HttpError  Http2Error  HpackError  SseError  JsonError
-#         ProtobufError  CardInvalid
+#         ProtobufError  JoseError  CardInvalid
 #       TransportError         unreachable or cut off
 #         Unreachable  ConnectionLost  CardNotFound  TimeoutExpired
 #       AuthError              credentials missing or refused
-#         CredentialsMissing  AuthFailed  UntrustedOrigin
+#         CredentialsMissing  AuthFailed  UntrustedOrigin  TokenRefused
 #       TaskFailed             an agent's own word that a task failed
 #       Fault                  an error of A2A section 5.4 or of JSON-RPC, with its wire codes
 
@@ -439,6 +453,10 @@ class ProtobufError(PeerError):
     """Bytes that are not protobuf, or more of it than allowed."""
 
 
+class JoseError(PeerError):
+    """A key, a signature or a signed text that breaks its RFC, or is not taken."""
+
+
 class CardInvalid(PeerError):
     """An agent card that was found but cannot be used."""
 
@@ -495,6 +513,15 @@ class AuthFailed(AuthError):
 
 class UntrustedOrigin(AuthError):
     """Credentials were not sent: nobody said that they may go there; the message names the host."""
+
+
+class TokenRefused(AuthError):
+    """A bearer token that does not do; error and scope are what a challenge says (RFC 6750)."""
+
+    def __init__(self, message: str, *, error: str = "invalid_token", scope: str = "") -> None:
+        super().__init__(message)
+        self.error = error
+        self.scope = scope
 
 
 ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
@@ -1996,6 +2023,992 @@ def read_protobuf(name: str, data: bytes, values: int = JSON_VALUES) -> Object:
         raise ProtobufError("Not valid protobuf: it ends inside a field") from None
     except RecursionError:
         raise ProtobufError("Too much protobuf: nested too deep") from None
+
+
+# ============================================================================
+# 6  Keys and signatures (RFC 7515, 7517, 7518, 8037, 8785)
+# ============================================================================
+# What proves who wrote a card or a token: canonical JSON, keys as JSON, signatures, what a token
+# must say. All of it is plain Python, one way on every machine. What verifies handles public values
+# alone and needs no constant time; what signs is blinded by random bytes that the caller brings.
+# Rule: the key decides what may verify with it, never the header of what is to be verified.
+
+
+def encode_base64url(data: bytes) -> str:
+    """Write base64url without padding (RFC 7515 section 2)."""
+    return binascii.b2a_base64(data, newline=False).translate(_URL_SAFE).rstrip(b"=").decode()
+
+
+def decode_base64url(text: str) -> bytes:
+    """Read base64url in its one canonical form: no padding, no stray bits, no other alphabet.
+
+    Raises  ValueError
+    """
+    data = decode_base64(text)
+    if encode_base64url(data) != text:
+        raise ValueError("not base64url")
+    return data
+
+
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
+
+
+# --- canonical JSON
+
+
+def write_jcs(value: Json, depth: int = JSON_DEPTH) -> bytes:
+    """Write JSON in the one form that is signed.
+
+    Raises  JoseError: no JSON, a lone surrogate, a number that no double holds, too deep
+    Source  RFC 8785
+    """
+    try:
+        return _canonical(value, depth).encode()
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        raise JoseError("The value has no canonical JSON") from None
+
+
+def _canonical(value: Json, depth: int) -> str:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return _canonical_number(float(value))
+    if not isinstance(value, (dict, list)):
+        return _ENCODER.encode(value)
+    if not depth:
+        raise ValueError("too deep")
+    if isinstance(value, list):
+        return f"[{','.join([_canonical(item, depth - 1) for item in value])}]"
+    members = sorted(value.items(), key=lambda member: member[0].encode("utf-16-be"))
+    texts = [f"{_ENCODER.encode(key)}:{_canonical(item, depth - 1)}" for key, item in members]
+    return f"{{{','.join(texts)}}}"
+
+
+def _canonical_number(number: float) -> str:
+    """Write a double as ECMAScript does (Number::toString): Python's digits, another layout."""
+    if number - number != 0:
+        raise ValueError("no number of JSON")
+    mantissa, _, exponent = repr(abs(number)).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    point = len(digits) - len(fraction) + int(exponent or 0)  # the value is 0.digits * 10**point
+    digits = digits.rstrip("0")
+    if not digits:
+        return "0"
+    if 0 < point <= 21:
+        text = digits[:point].ljust(point, "0") + ("." + digits[point:] if digits[point:] else "")
+    elif -6 < point <= 0:
+        text = "0." + "0" * -point + digits
+    else:
+        text = f"{digits[0]}{'.' * (len(digits) > 1)}{digits[1:]}e{point - 1:+}"
+    return "-" + text if number < 0 else text
+
+
+# --- elliptic curves
+
+
+def _inverses(values: list[int], modulus: int) -> list[int]:
+    """Invert all at the price of one inversion and three multiplications each (Montgomery)."""
+    products = [1]
+    for value in values:
+        products.append(products[-1] * value % modulus)
+    inverse = pow(products.pop(), -1, modulus)
+    found = []
+    for value, before in zip(reversed(values), reversed(products)):
+        found.append(inverse * before % modulus)
+        inverse = inverse * value % modulus
+    return found[::-1]
+
+
+class Weierstrass:
+    """A curve of FIPS 186: y^2 = x^3 - 3x + b over p, with a base point of prime order n.
+
+    A sum is a Jacobian point (x / z^2, y / z^3), z 0 for none; what is added to it is affine.
+    Source  https://hyperelliptic.org/EFD, shortw-jacobian-3: dbl-2001-b, madd
+    """
+
+    zero = 1, 1, 0
+
+    def __init__(self, bits: int, p: int, b: str, n: str, x: str, y: str) -> None:
+        self.size = (bits + 7) // 8
+        self.p, self.b, self.n = p, int(b, 16), int(n, 16)
+        self.base = int(x, 16), int(y, 16)
+
+    def holds(self, x: int, y: int) -> bool:
+        """Say whether a point is on the curve, coordinates reduced."""
+        return max(x, y) < self.p and (y * y - x * x * x + 3 * x - self.b) % self.p == 0
+
+    def lift(self, x: int, y: int) -> Point:
+        return x, y, 1
+
+    def double(self, point: Point, times: int) -> Point:
+        x, y, z = point
+        p = self.p
+        for _ in range(times):
+            delta, gamma = z * z % p, y * y % p
+            beta, alpha = x * gamma % p, 3 * (x - delta) * (x + delta) % p
+            z = 2 * y * z % p
+            x = (alpha * alpha - 8 * beta) % p
+            y = (alpha * (4 * beta - x) - 8 * gamma * gamma) % p
+        return x, y, z
+
+    def add(self, point: Point, other: Point) -> Point:
+        x, y, z = point
+        p = self.p
+        if not z:
+            return (*other, 1)
+        zz = z * z % p
+        h, r = (other[0] * zz - x) % p, (other[1] * zz * z - y) % p
+        if not h:
+            return self.zero if r else self.double(point, 1)
+        hh = h * h % p
+        hhh, v = h * hh % p, x * hh % p
+        x = (r * r - hhh - 2 * v) % p
+        return x, (r * (v - x) - y * hhh) % p, z * h % p
+
+    def affine(self, points: list[Point]) -> list[Point]:
+        found: list[Point] = []
+        for (x, y, _), z in zip(points, _inverses([point[2] for point in points], self.p)):
+            zz = z * z % self.p
+            found.append((x * zz % self.p, y * zz * z % self.p))
+        return found
+
+    def negate(self, other: Point) -> Point:
+        return other[0], self.p - other[1]
+
+
+class Edwards:
+    """Ed25519: -x^2 + y^2 = 1 + d x^2 y^2 over p, with a base point of prime order n.
+
+    A sum is (x / z, y / z, t = x y / z); what is added to it is (y + x, y - x, 2 d x y).
+    Source  RFC 8032 section 5.1; https://hyperelliptic.org/EFD, twisted-extended-1
+    """
+
+    zero = 0, 1, 1, 0
+    p = 2**255 - 19
+    n = 2**252 + 27742317777372353535851937790883648493
+    d = 0x52036CEE2B6FFE738CC740797779E89800700A4D4141D8AB75EB4DCA135978A3
+    base = (
+        0x216936D3CD6E53FEC0A4E231FDD6DC5C692CC7609525A7B2C9562D608F25D51A,
+        0x6666666666666666666666666666666666666666666666666666666666666658,
+    )
+
+    def lift(self, x: int, y: int) -> Point:
+        return x, y, 1, x * y % self.p
+
+    def double(self, point: Point, times: int) -> Point:
+        x, y, z, t = point
+        p = self.p
+        for _ in range(times):
+            a, b, s = x * x % p, y * y % p, x + y
+            h, g = a + b, a - b
+            e, f = h - s * s % p, 2 * z * z % p + g
+            x, y, z, t = e * f % p, g * h % p, f * g % p, e * h % p
+        return x, y, z, t
+
+    def add(self, point: Point, other: Point) -> Point:
+        x, y, z, t = point
+        p = self.p
+        a, b, c = (y - x) * other[1] % p, (y + x) * other[0] % p, t * other[2] % p
+        e, f, g, h = b - a, 2 * z - c, 2 * z + c, b + a
+        return e * f % p, g * h % p, f * g % p, e * h % p
+
+    def affine(self, points: list[Point]) -> list[Point]:
+        found: list[Point] = []
+        for (x, y, _, _), z in zip(points, _inverses([point[2] for point in points], self.p)):
+            x, y = x * z % self.p, y * z % self.p
+            found.append((y + x, y - x, 2 * self.d * x * y % self.p))
+        return found
+
+    def negate(self, other: Point) -> Point:
+        return other[1], other[0], self.p - other[2]
+
+    def write(self, point: Point) -> bytes:
+        inverse = pow(point[2], -1, self.p)
+        x, y = point[0] * inverse % self.p, point[1] * inverse % self.p
+        return (y | (x & 1) << 255).to_bytes(32, "little")
+
+    def read(self, data: bytes) -> Point:
+        """Read a point; one with y not reduced, off the curve or of small order is a ValueError."""
+        p = self.p
+        number = int.from_bytes(data, "little")
+        y, sign = number & (2**255 - 1), number >> 255
+        square = (y * y - 1) * pow(self.d * y * y + 1, -1, p) % p
+        x = pow(square, (p + 3) // 8, p)
+        if (x * x - square) % p:
+            x = x * pow(2, (p - 1) // 4, p) % p
+        if len(data) != 32 or y >= p or (x * x - square) % p or not x >= sign:
+            raise ValueError("no point of the curve")
+        x = p - x if x & 1 != sign else x
+        if not self.double(self.lift(x, y), 3)[0]:
+            raise ValueError("a point of small order")
+        return x, y
+
+
+def _wnaf(scalar: int, width: int) -> Iterator[tuple[int, int]]:
+    """Give (bit, odd digit below 2**(width - 1) in size) whose sum of digit * 2**bit is scalar."""
+    at = 0
+    while scalar:
+        zeros = (scalar & -scalar).bit_length() - 1
+        at += zeros
+        scalar >>= zeros
+        digit = scalar & (1 << width) - 1
+        digit -= digit >> (width - 1) << width
+        yield at, digit
+        scalar -= digit
+
+
+@functools.lru_cache(maxsize=64)  # the keys of some issuers; 16 points each, 128 for a base
+def _multiples(curve: Curve, point: Point, width: int) -> dict[int, Point]:
+    """Give the odd multiples of a point, negative ones too, as they are added."""
+    first = curve.lift(*point)
+    (twice,) = curve.affine([curve.double(first, 1)])
+    odd = [first]
+    while len(odd) < 1 << width - 2:
+        odd.append(curve.add(odd[-1], twice))
+    found = {}
+    for number, entry in enumerate(curve.affine(odd)):
+        found[2 * number + 1], found[-2 * number - 1] = entry, curve.negate(entry)
+    return found
+
+
+def multiply(curve: Curve, *terms: tuple[int, Point]) -> Point:
+    """Give the sum of scalar * point for all terms at once (interleaved signed windows)."""
+    steps = []
+    for scalar, point in terms:
+        width = 8 if point is curve.base else 5
+        table = _multiples(curve, point, width)
+        steps += [(at, table[digit]) for at, digit in _wnaf(scalar, width)]
+    steps.sort(key=lambda step: -step[0])
+    total: Point = curve.zero
+    height = steps[0][0] if steps else 0
+    for at, entry in steps:
+        total = curve.add(curve.double(total, height - at), entry)
+        height = at
+    return curve.double(total, height)
+
+
+ED25519 = Edwards()
+CURVES = {
+    "P-256": Weierstrass(
+        256, 2**256 - 2**224 + 2**192 + 2**96 - 1,
+        "5ac635d8aa3a93e7b3ebbd55769886bc651d06b0cc53b0f63bce3c3e27d2604b",
+        "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551",
+        "6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296",
+        "4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5",
+    ),
+    "P-384": Weierstrass(
+        384, 2**384 - 2**128 - 2**96 + 2**32 - 1,
+        "b3312fa7e23ee7e4988e056be3f82d19181d9c6efe8141120314088f5013875a"
+        "c656398d8a2ed19d2a85c8edd3ec2aef",
+        "ffffffffffffffffffffffffffffffffffffffffffffffffc7634d81f4372ddf"
+        "581a0db248b0a77aecec196accc52973",
+        "aa87ca22be8b05378eb1c71ef320ad746e1d3b628ba79b9859f741e082542a38"
+        "5502f25dbf55296c3a545e3872760ab7",
+        "3617de4a96262c6f5d9e98bf9292dc29f8f41dbd289a147ce9da3113b5f0b8c0"
+        "0a60b1ce1d7e819d7a431d7c90ea0e5f",
+    ),
+    "P-521": Weierstrass(
+        521, 2**521 - 1,
+        "51953eb9618e1c9a1f929a21a0b68540eea2da725b99b315f3b8b489918ef109e1561939"
+        "51ec7e937b1652c0bd3bb1bf073573df883d2c34f1ef451fd46b503f00",
+        "1ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"
+        "fa51868783bf2f966b7fcc0148f709a5d03bb5c9b8899c47aebb6fb71e91386409",
+        "c6858e06b70404e9cd9e3ecb662395b4429c648139053fb521f828af606b4d3dbaa14b5e"
+        "77efe75928fe1dc127a2ffa8de3348b3c1856a429bf97e7e31c2e5bd66",
+        "11839296a789a3bc0045c8a5fb42c7d1bd998f54449579b446817afbd17273e662c97ee7"
+        "2995ef42640c550b9013fad0761353c7086a272c24088be94769fd16650",
+    ),
+}  # fmt: skip
+
+
+# --- signatures
+
+
+def _digest(name: str, data: bytes) -> bytes:
+    digest: bytes = getattr(hashlib, name)(data).digest()
+    return digest
+
+
+def _padded(name: str, data: bytes, size: int) -> bytes:
+    """Give what an RSA signature of size bytes holds (RFC 8017 section 9.2)."""
+    digest = _digest(name, data)
+    number = {32: 1, 48: 2, 64: 3}[len(digest)]  # of the hash, in its object identifier
+    info = b"0%c0\r\6\t`\x86H\1e\3\4\2%c\5\0\4%c" % (17 + len(digest), number, len(digest)) + digest
+    return b"\0\1%s\0%s" % (b"\xff" * (size - len(info) - 3), info)
+
+
+def _rsa(key: Key, signature: bytes) -> tuple[int, int]:
+    """Give what an RSA signature holds, and the modulus; -1 for one that is none of the key's."""
+    n, e = key.numbers
+    number = int.from_bytes(signature, "big")
+    fits = len(signature) == (n.bit_length() + 7) // 8 and number < n
+    return (pow(number, e, n) if fits else -1), n
+
+
+def _check_pkcs1(key: Key, name: str, data: bytes, signature: bytes) -> bool:
+    held, _ = _rsa(key, signature)
+    return held == int.from_bytes(_padded(name, data, len(signature)), "big")
+
+
+def _check_pss(key: Key, name: str, data: bytes, signature: bytes) -> bool:
+    """Check RSASSA-PSS, its salt as long as the hash (RFC 8017 section 9.1.2, RFC 7518 3.5)."""
+    held, n = _rsa(key, signature)
+    bits = n.bit_length() - 1
+    digest = _digest(name, data)
+    if held < 0 or held >> bits or held & 255 != 0xBC:
+        return False
+    size = len(digest)
+    room = (bits + 7) // 8 - size - 1  # of the masked part: zeros, 1, the salt
+    masked, seed = divmod(held >> 8, 1 << 8 * size)
+    head = seed.to_bytes(size, "big")
+    mask = b"".join(_digest(name, head + bytes((0, 0, 0, i))) for i in range(room // size + 1))
+    plain = (masked ^ int.from_bytes(mask[:room], "big")) & (1 << bits - 8 * (size + 1)) - 1
+    marker, salt = divmod(plain, 1 << 8 * size)
+    return marker == 1 and head == _digest(name, bytes(8) + digest + salt.to_bytes(size, "big"))
+
+
+def _check_ecdsa(key: Key, name: str, data: bytes, signature: bytes) -> bool:
+    """Check r and s side by side (RFC 7518 section 3.4); a high s is as good as a low one."""
+    curve = CURVES[key.kind]
+    r, s = (int.from_bytes(half, "big") for half in _halves(signature))
+    if len(signature) != 2 * curve.size or not (0 < r < curve.n and 0 < s < curve.n):
+        return False
+    inverse = pow(s, -1, curve.n)
+    hashed = int.from_bytes(_digest(name, data), "big")
+    terms = (hashed * inverse % curve.n, curve.base), (r * inverse % curve.n, key.numbers)
+    x, _, z = multiply(curve, *terms)
+    candidates = range(r, curve.p, curve.n)  # x modulo n is r, and x is below p
+    return bool(z) and any((x - one * z * z) % curve.p == 0 for one in candidates)
+
+
+def _halves(signature: bytes) -> tuple[bytes, bytes]:
+    middle = len(signature) // 2
+    return signature[:middle], signature[middle:]
+
+
+def _check_eddsa(key: Key, name: str, data: bytes, signature: bytes) -> bool:
+    """Check R = s B - k A (RFC 8032 section 5.1.7, without the cofactor)."""
+    r, s = signature[:32], int.from_bytes(signature[32:], "little")
+    if len(signature) != 64 or s >= ED25519.n:
+        return False
+    k = int.from_bytes(_digest(name, r + ED25519.write((*key.numbers, 1)) + data), "little")
+    x, y = key.numbers
+    sum_ = multiply(ED25519, (s, ED25519.base), (k % ED25519.n, (ED25519.p - x, y)))
+    return ED25519.write(sum_) == r
+
+
+def _sign_pkcs1(key: PrivateKey, name: str, data: bytes, blind: int) -> bytes:
+    n, e = key.public.numbers
+    size = (n.bit_length() + 7) // 8
+    held = int.from_bytes(_padded(name, data, size), "big")
+    number = pow(held * pow(blind, e, n), key.secret, n) * pow(blind, -1, n) % n
+    return number.to_bytes(size, "big")
+
+
+def _nonce(curve: Weierstrass, name: str, secret: int, hashed: int) -> int:
+    """Give the secret number of one signature (RFC 6979 section 3.2), no hash longer than n."""
+
+    def mac(data: bytes) -> bytes:
+        return hmac.new(k, data, name).digest()
+
+    size = curve.size
+    seed = secret.to_bytes(size, "big") + (hashed % curve.n).to_bytes(size, "big")
+    v = b"\1" * getattr(hashlib, name)().digest_size
+    k = bytes(len(v))
+    for mark in (b"\0", b"\1"):
+        k = mac(v + mark + seed)
+        v = mac(v)
+    while True:
+        found = b""
+        while len(found) < size:
+            v = mac(v)
+            found += v
+        number = int.from_bytes(found[:size], "big") >> 8 * size - curve.n.bit_length()
+        if 0 < number < curve.n:
+            return number
+        k = mac(v + b"\0")
+        v = mac(v)
+
+
+def _sign_ecdsa(key: PrivateKey, name: str, data: bytes, blind: int) -> bytes:
+    curve = CURVES[key.public.kind]
+    n = curve.n
+    hashed = int.from_bytes(_digest(name, data), "big")
+    nonce = _nonce(curve, name, key.secret, hashed)
+    ((x, _),) = curve.affine([multiply(curve, (nonce + blind * n, curve.base))])
+    s = pow(nonce * blind, -1, n) * blind * (hashed + x * key.secret) % n
+    return (x % n).to_bytes(curve.size, "big") + s.to_bytes(curve.size, "big")
+
+
+def _expand(seed: int) -> tuple[int, bytes]:
+    """Give the scalar and the prefix of an Ed25519 key (RFC 8032 section 5.1.5)."""
+    digest = _digest("sha512", seed.to_bytes(32, "big"))
+    scalar = int.from_bytes(digest[:32], "little") & ~7
+    return scalar & (1 << 254) - 1 | 1 << 254, digest[32:]
+
+
+def _sign_eddsa(key: PrivateKey, name: str, data: bytes, blind: int) -> bytes:
+    n = ED25519.n
+    scalar, prefix = _expand(key.secret)
+    nonce = int.from_bytes(_digest(name, prefix + data), "little") % n
+    r = ED25519.write(multiply(ED25519, (nonce + blind * n, ED25519.base)))
+    public = ED25519.write((*key.public.numbers, 1))
+    k = int.from_bytes(_digest(name, r + public + data), "little")
+    return r + ((nonce + k * scalar) % n).to_bytes(32, "little")
+
+
+class Algorithm(NamedTuple):
+    """An algorithm of JWS: the kind of key and the hash it takes, how to verify and to sign."""
+
+    kind: str
+    hash: str
+    check: Callable[[Any, str, bytes, bytes], bool]
+    sign: Callable[[Any, str, bytes, int], bytes] | None
+
+
+ALGORITHMS = {  # of RFC 7518 section 3.1, RFC 8037 and RFC 9864; the first of a kind signs
+    "RS256": Algorithm("RSA", "sha256", _check_pkcs1, _sign_pkcs1),
+    "RS384": Algorithm("RSA", "sha384", _check_pkcs1, None),
+    "RS512": Algorithm("RSA", "sha512", _check_pkcs1, None),
+    "PS256": Algorithm("RSA", "sha256", _check_pss, None),
+    "PS384": Algorithm("RSA", "sha384", _check_pss, None),
+    "PS512": Algorithm("RSA", "sha512", _check_pss, None),
+    "ES256": Algorithm("P-256", "sha256", _check_ecdsa, _sign_ecdsa),
+    "ES384": Algorithm("P-384", "sha384", _check_ecdsa, _sign_ecdsa),
+    "ES512": Algorithm("P-521", "sha512", _check_ecdsa, _sign_ecdsa),
+    "EdDSA": Algorithm("Ed25519", "sha512", _check_eddsa, _sign_eddsa),
+    "Ed25519": Algorithm("Ed25519", "sha512", _check_eddsa, None),
+}
+
+
+# --- keys
+
+
+class Key(NamedTuple):
+    """A public key.
+
+    kind        RSA, P-256, P-384, P-521 or Ed25519
+    numbers     (n, e) of RSA, else the point
+    jwk         the members that make it up (RFC 7638 section 3.2)
+    algorithms  what it may verify: those of its kind, or the one that its JWK names
+    kid         what its owner calls it, or ""
+    """
+
+    kind: str
+    numbers: Point
+    jwk: dict[str, str]
+    algorithms: Sequence[str]
+    kid: str = ""
+
+    @property
+    def thumbprint(self) -> str:
+        """The name that any key has by itself (RFC 7638)."""
+        return encode_base64url(_digest("sha256", write_jcs(self.jwk)))
+
+    def verify(self, alg: str, data: bytes, signature: bytes) -> bool:
+        """Say whether the key made the signature of data with that algorithm."""
+        row = ALGORITHMS[alg] if alg in self.algorithms else None
+        return row is not None and row.check(self, row.hash, data, signature)
+
+
+class PrivateKey(NamedTuple):
+    """What signs; secret is d, or the seed of Ed25519."""
+
+    public: Key
+    secret: int
+
+    def __repr__(self) -> str:
+        return "PrivateKey(...)"
+
+    def sign(self, data: bytes, random: bytes) -> tuple[str, bytes]:
+        """Give the algorithm and the signature.
+
+        random  16 bytes or more that nobody can guess; they hide the work, the signature they leave
+        """
+        alg = self.public.algorithms[0]
+        row = ALGORITHMS[alg]
+        assert row.sign is not None
+        return alg, row.sign(self, row.hash, data, int.from_bytes(random[:16], "big") | 1)
+
+
+def _algorithms_of(kind: str) -> list[str]:
+    return [name for name, row in ALGORITHMS.items() if row.kind == kind]
+
+
+def _rsa_key(jwk: Object) -> tuple[str, Point]:
+    n, e = (int.from_bytes(decode_base64url(jwk[name]), "big") for name in "ne")
+    bits = n.bit_length()
+    if not (RSA_BITS <= bits <= RSA_BITS_MAX and n & 1):
+        raise ValueError(f"an RSA modulus of {bits} bits, not {RSA_BITS} to {RSA_BITS_MAX}")
+    if not (3 <= e < 1 << RSA_EXPONENT_BITS and e & 1):
+        raise ValueError("an RSA exponent that is even, 1 or too large")
+    return "RSA", (n, e)
+
+
+def _ec_key(jwk: Object) -> tuple[str, Point]:
+    curve = CURVES[jwk["crv"]]
+    x, y = (decode_base64url(jwk[name]) for name in "xy")
+    point = int.from_bytes(x, "big"), int.from_bytes(y, "big")
+    if (len(x), len(y)) != (curve.size, curve.size) or not curve.holds(*point):
+        raise ValueError("no point of the curve")
+    return jwk["crv"], point
+
+
+def _okp_key(jwk: Object) -> tuple[str, Point]:
+    if jwk["crv"] != "Ed25519":
+        raise ValueError("a curve that is not known")
+    return "Ed25519", ED25519.read(decode_base64url(jwk["x"]))
+
+
+_KEY_TYPES: dict[str, tuple[Callable[[Object], tuple[str, Point]], Sequence[str]]] = {
+    "RSA": (_rsa_key, ("e", "kty", "n")),
+    "EC": (_ec_key, ("crv", "kty", "x", "y")),
+    "OKP": (_okp_key, ("crv", "kty", "x")),
+}
+
+
+def read_jwk(jwk: Json) -> Key:
+    """Read a public key that may verify; private members are passed over.
+
+    Raises  JoseError: another type or use, a weak or a costly key, a point off its curve
+    Source  RFC 7517 section 4, RFC 7518 section 6, RFC 8037 section 2
+    """
+    try:
+        read, names = _KEY_TYPES[jwk["kty"]]
+        kind, numbers = read(jwk)
+        kid, alg = jwk.get("kid") or "", jwk.get("alg")
+        may = jwk.get("use") in (None, "sig") and "verify" in jwk.get("key_ops", ["verify"])
+        algorithms = [name for name in _algorithms_of(kind) if alg in (None, name)]
+        if not may or not algorithms or not isinstance(kid, str):
+            raise ValueError("made for something else")
+    except (KeyError, TypeError, AttributeError):
+        raise JoseError("The key cannot be used: a member is missing or unknown") from None
+    except ValueError as error:
+        raise JoseError(f"The key cannot be used: {error}") from None
+    return Key(kind, numbers, {name: jwk[name] for name in names}, algorithms, kid)
+
+
+def read_jwks(jwks: Json) -> list[Key]:
+    """Read a set of keys; one that cannot be used is passed over (RFC 7517 section 5).
+
+    Raises  JoseError: no set, or JWKS_KEYS are not enough for it
+    """
+    members = jwks.get("keys") if isinstance(jwks, dict) else None
+    if not isinstance(members, list):
+        raise JoseError("Not a JSON Web Key Set: there is no list of keys")
+    if len(members) > JWKS_KEYS:
+        raise JoseError(f"The key set has more than {JWKS_KEYS} keys")
+    keys = []
+    for member in members:
+        try:
+            keys.append(read_jwk(member))
+        except JoseError:
+            continue
+    return keys
+
+
+def write_jwks(keys: Iterable[Key]) -> Object:
+    """Give the set in which others find keys, each by its thumbprint."""
+    return {
+        "keys": [
+            {**key.jwk, "kid": key.thumbprint, "use": "sig", "alg": key.algorithms[0]}
+            for key in keys
+        ]
+    }
+
+
+_PEM = rb"(?s)-----BEGIN ((?:[A-Z]+ )?PRIVATE KEY)-----(.+?)-----END \1-----"
+_OBJECT_IDS = {
+    "2a864886f70d010101": "RSA",
+    "2a8648ce3d030107": "P-256",
+    "2b81040022": "P-384",
+    "2b81040023": "P-521",
+    "2b6570": "Ed25519",
+}
+
+
+def _read_der(data: bytes) -> list[bytes]:
+    """Give what stands in the items of a sequence (X.690), their types aside."""
+    items, at = [], 0
+    while at < len(data):
+        size = data[at + 1]
+        at += 2
+        if size & 0x80:
+            end = at + (size & 0x7F)
+            size, at = int.from_bytes(data[at:end], "big"), end
+        items.append(data[at : at + size])
+        at += size
+    if at != len(data):
+        raise ValueError("cut off")
+    return items
+
+
+def _unwrap_key(label: bytes, der: bytes) -> tuple[str, list[bytes]]:
+    """Give the kind of a private key and the items that it consists of."""
+    (body,) = _read_der(der)
+    items = _read_der(body)
+    if label == b"RSA PRIVATE KEY":  # RFC 8017 appendix A.1.2
+        return "RSA", items
+    if label == b"EC PRIVATE KEY":  # RFC 5915
+        return _OBJECT_IDS[_read_der(items[2])[0].hex()], items
+    names = _read_der(items[1])  # RFC 5958; of EC keys the curve comes second
+    kind = _OBJECT_IDS.get(names[0].hex()) or _OBJECT_IDS[names[-1].hex()]
+    (inner,) = _read_der(items[2])
+    return kind, [inner] if kind == "Ed25519" else _read_der(inner)
+
+
+def read_private_key(pem: bytes) -> PrivateKey:
+    """Read a private key from PEM: PKCS#8, SEC 1 or PKCS#1.
+
+    Raises  UsageError: none there, encrypted, or of a kind that does not sign
+    """
+    found = re.search(_PEM, pem)
+    if not found or b"ENCRYPTED" in found[0]:
+        hint = "openssl pkey -in FILE -out PLAIN writes it without its passphrase." if found else ""
+        raise UsageError(
+            f"The key is {'encrypted' if found else 'no private key in PEM'}", hint=hint
+        )
+    try:
+        kind, items = _unwrap_key(found[1], binascii.a2b_base64(found[2]))
+        secret, jwk = _private_parts(kind, items)
+        return PrivateKey(read_jwk(jwk), secret)
+    except KeyError:
+        said = f"The key is none of {', '.join(_OBJECT_IDS.values())}"
+    except (ValueError, IndexError):
+        said = "The key is damaged"
+    except JoseError as error:
+        said = str(error)
+    raise UsageError(said)
+
+
+def _private_parts(kind: str, items: list[bytes]) -> tuple[int, Object]:
+    if kind == "RSA":
+        n, e, secret = (int.from_bytes(item, "big") for item in items[1:4])
+        numbers = {"n": n, "e": e}
+        texts = {k: v.to_bytes((v.bit_length() + 7) // 8, "big") for k, v in numbers.items()}
+    elif kind == "Ed25519":
+        secret = int.from_bytes(items[0], "big")
+        texts = {"x": ED25519.write(multiply(ED25519, (_expand(secret)[0], ED25519.base)))}
+    else:
+        curve = CURVES[kind]
+        secret = int.from_bytes(items[1], "big")
+        if not 0 < secret < curve.n:
+            raise ValueError("out of range")
+        (point,) = curve.affine([multiply(curve, (secret, curve.base))])
+        texts = {name: value.to_bytes(curve.size, "big") for name, value in zip("xy", point)}
+    kty = {"RSA": "RSA", "Ed25519": "OKP"}.get(kind, "EC")
+    jwk = {name: encode_base64url(data) for name, data in texts.items()}
+    return secret, {"kty": kty, **jwk, **({} if kty == "RSA" else {"crv": kind})}
+
+
+# --- signed texts
+
+
+class Jws(NamedTuple):
+    """A compact JWS, read but not verified."""
+
+    header: Object
+    payload: bytes
+    signing_input: bytes
+    signature: bytes
+
+
+def read_jws(text: str) -> Jws:
+    """Read header.payload.signature (RFC 7515 section 7.1).
+
+    Raises  JoseError, for what read_header refuses too
+    """
+    if len(text) > TOKEN_BYTES:
+        raise JoseError(f"The token is longer than {TOKEN_BYTES} bytes")
+    parts = text.split(".")
+    if len(parts) != 3:
+        raise JoseError("The token is no JWT: it has not three parts")
+    header = read_header(parts[0])
+    try:
+        payload, signature = map(decode_base64url, parts[1:])
+    except ValueError:
+        raise JoseError("The token is no JWT: it is not base64url") from None
+    return Jws(header, payload, text.rpartition(".")[0].encode(), signature)
+
+
+def read_header(text: str) -> Object:
+    """Read a protected header, what is null left out.
+
+    Raises  JoseError: no JSON object, an algorithm that is not taken, an extension (crit, b64)
+    Source  RFC 7515 section 4, RFC 7797, RFC 8725 section 3
+    """
+    try:
+        header = read_json(decode_base64url(text))
+    except (ValueError, JsonError):
+        raise JoseError("The header is not JSON in base64url") from None
+    if not isinstance(header, dict):
+        raise JoseError("The header is no JSON object")
+    header = {name: value for name, value in header.items() if value is not None}
+    if not all(isinstance(header.get(name, ""), str) for name in ("alg", "kid", "typ", "jku")):
+        raise JoseError("The header has a member of the wrong type")
+    if "crit" in header or "b64" in header:
+        raise JoseError("The header asks for extensions that are not known")
+    if header.get("alg") not in ALGORITHMS:
+        raise JoseError(f"The algorithm {header.get('alg', 'none')!a:.40} is not taken")
+    return header
+
+
+def fitting_keys(keys: Iterable[Key], header: Object) -> list[Key]:
+    """Give the keys that may have signed: that of the header's kid, else those without a name."""
+    fitting = [key for key in keys if header["alg"] in key.algorithms]
+    kid = header.get("kid")
+    named = [key for key in fitting if kid and kid == (key.kid or key.thumbprint)]
+    return (named or [key for key in fitting if not (kid and key.kid)])[:KEYS_TRIED]
+
+
+def sign_jws(payload: bytes, key: PrivateKey, random: bytes, **header: str) -> tuple[str, str]:
+    """Sign; give the protected header and the signature, both in base64url."""
+    protected = encode_base64url(
+        write_jcs({"alg": key.public.algorithms[0], "kid": key.public.thumbprint, **header})
+    )
+    _, signature = key.sign(f"{protected}.{encode_base64url(payload)}".encode(), random)
+    return protected, encode_base64url(signature)
+
+
+# --- tokens
+
+
+class TokenRules(NamedTuple):
+    """What a token must say.
+
+    issuers     exactly one of these in iss
+    audiences   one of these in aud
+    scopes      all of these granted
+    client_is_audience   of a token without aud, as Cognito gives them, its client stands for that
+    roles_are_scopes     Entra's tokens for applications have roles in place of scopes
+    """
+
+    issuers: Sequence[str]
+    audiences: Sequence[str]
+    scopes: Sequence[str] = ()
+    client_is_audience: bool = False
+    roles_are_scopes: bool = False
+
+
+def read_token(text: str, keys: Iterable[Key]) -> Object:
+    """Verify the signature of a JWT; give its claims, which check_claims is to judge.
+
+    Raises  TokenRefused
+    Source  RFC 7519 section 7.2, RFC 8725, RFC 9068 section 4
+    """
+    try:
+        jws = read_jws(text)
+        if jws.header.get("typ", "jwt").lower() not in ("jwt", "at+jwt", "application/at+jwt"):
+            raise JoseError("The token is no access token: its typ is another")
+        signers = fitting_keys(keys, jws.header)
+        if not signers:
+            raise JoseError("The token is signed with a key that its issuer does not have")
+        if not any(key.verify(jws.header["alg"], *jws[2:]) for key in signers):
+            raise JoseError("The signature of the token is wrong")
+        claims = read_json(jws.payload)
+        if not isinstance(claims, dict):
+            raise JoseError("The token holds no claims")
+    except (JoseError, JsonError) as error:
+        raise TokenRefused(str(error)) from None
+    return claims
+
+
+def check_claims(
+    claims: Object, rules: TokenRules, now_s: float, certificate_sha256: str = ""
+) -> None:
+    """Judge what a token says.
+
+    certificate_sha256   of the client's certificate in DER, in base64url; "" without one
+    Raises  TokenRefused
+    Source  RFC 9068 section 4, RFC 7519 section 4.1, RFC 8705 section 3, RFC 6750 section 3.1
+    """
+    said = (
+        _wrong_time(claims, now_s)
+        or _wrong_issuer(claims, rules)
+        or _wrong_audience(claims, rules)
+        or _wrong_kind(claims)
+        or _wrong_holder(claims, certificate_sha256)
+    )
+    if said:
+        raise TokenRefused(f"The token {said}")
+    missing = set(rules.scopes) - granted_scopes(claims, rules)
+    if missing:
+        wanted = " ".join(rules.scopes)
+        said = f"The token lacks the scope {' '.join(sorted(missing))}"
+        raise TokenRefused(said, error="insufficient_scope", scope=wanted)
+
+
+def _wrong_time(claims: Object, now_s: float) -> str:
+    times = {name: claims[name] for name in ("exp", "nbf", "iat") if name in claims}
+    if not all(value.__class__ in (int, float) for value in times.values()):
+        return "has a time that is no number"
+    if "exp" not in times:
+        return "has no exp"
+    if times["exp"] + TOKEN_LEEWAY_S <= now_s:
+        return f"has expired, {now_s - times['exp']:.0f} seconds ago"
+    if max(times.get("nbf", 0), times.get("iat", 0)) - TOKEN_LEEWAY_S > now_s:
+        return "is not valid yet"
+    return ""
+
+
+def _wrong_issuer(claims: Object, rules: TokenRules) -> str:
+    issuer = claims.get("iss")
+    expected = " or ".join(rules.issuers)
+    return "" if issuer in rules.issuers else f"is from {issuer!a:.200}, not from {expected}"
+
+
+def _wrong_audience(claims: Object, rules: TokenRules) -> str:
+    audience = claims.get("aud")
+    if audience is None and rules.client_is_audience:
+        audience = token_client(claims)
+    if audience is None:
+        return "has no aud: have its issuer add one (an audience mapper, an audience parameter)"
+    named = audience if isinstance(audience, list) else [audience]
+    if any(one in rules.audiences for one in named):
+        return ""
+    return f"is for {audience!a:.200}, not for {' or '.join(rules.audiences)}"
+
+
+def _wrong_kind(claims: Object) -> str:
+    """Tell access tokens from the others that the same key signs."""
+    is_id = "nonce" in claims or "at_hash" in claims or claims.get("typ") in ("ID", "Refresh")
+    return "is no access token" if is_id or claims.get("token_use", "access") != "access" else ""
+
+
+def _wrong_holder(claims: Object, certificate_sha256: str) -> str:
+    """A token bound to a key is worth nothing without it (RFC 8705, RFC 9449)."""
+    if "cnf" not in claims:
+        return ""
+    bound = claims["cnf"].get("x5t#S256") if isinstance(claims["cnf"], dict) else None
+    if bound is None:
+        return "is bound to a key, which a bearer token cannot prove"
+    right = bool(certificate_sha256) and bound == certificate_sha256
+    return "" if right else "is bound to a client certificate, and this is not it"
+
+
+def token_client(claims: Object) -> str | None:
+    """Give the client that a token was issued to, by whichever name its issuer has for that."""
+    found = (claims.get(name) for name in ("azp", "client_id", "appid", "cid"))
+    return next((name for name in found if name and isinstance(name, str)), None)
+
+
+def granted_scopes(claims: Object, rules: TokenRules) -> set[str]:
+    """Give what a token allows: scope, scp or scopes, as a text or a list, roles where they count.
+
+    Source  RFC 8693 section 4.2; Okta and Entra have scp
+    """
+    names = ("scope", "scp", "scopes", *(("roles",) if rules.roles_are_scopes else ()))
+    values = [claims.get(name, "") for name in names]
+    words = [v.split() if isinstance(v, str) else v if isinstance(v, list) else [] for v in values]
+    return {word for part in words for word in part if isinstance(word, str)}
+
+
+# --- signed cards
+
+
+def card_forms(card: Object) -> dict[str, bytes]:
+    """Give the texts that a signature of a card may stand for, by name, equal ones once.
+
+    served         the card as it came: what we and the first readers of the specification sign
+    specification  what the model knows, with no default that may be left out
+    sdk            the same with nothing empty in it: what the official SDKs sign
+    Raises  JoseError: a card that has no canonical form
+    Source  A2A section 8.4.1
+    """
+    served = {name: value for name, value in card.items() if name != "signatures"}
+    known = read_message("AgentCard", served, lenient=True)
+    forms: dict[str, bytes] = {}
+    for name, value in (
+        ("served", served), ("specification", known), ("sdk", _without_empty(known))
+    ):  # fmt: skip
+        text = write_jcs(value)
+        if text not in forms.values():
+            forms[name] = text
+    return forms
+
+
+_EMPTY: Json = ("", [], {}, None)
+
+
+def _without_empty(value: Json) -> Json:
+    """Take out every empty text, list and object, and what is empty without those."""
+    if isinstance(value, dict):
+        members = ((name, _without_empty(item)) for name, item in value.items())
+        return {name: item for name, item in members if item not in _EMPTY}
+    if isinstance(value, list):
+        return [item for item in map(_without_empty, value) if item not in _EMPTY]
+    return value
+
+
+def sign_card(card: Object, key: PrivateKey, jku: str, random: bytes) -> Object:
+    """Give the card with a signature of each of its forms (A2A section 8.4.2)."""
+    signatures = []
+    for payload in card_forms(card).values():
+        protected, signature = sign_jws(payload, key, random, typ="JOSE", jku=jku)
+        signatures.append({"protected": protected, "signature": signature})
+    return {**card, "signatures": signatures}
+
+
+class CardCheck(NamedTuple):
+    """What became of a card's signatures.
+
+    outcome  "verified", "failed" (a known key did not make it), "unverifiable" (no key for it) or
+             "absent"
+    reason   how, or why not
+    card     if verified: the card as it was signed, which is what may be used
+    """
+
+    outcome: str
+    reason: str = ""
+    card: Object | None = None
+
+
+def verify_card(card: Object, find_keys: Callable[[Object], Iterable[Key]]) -> CardCheck:
+    """Verify a card as it came; one good signature is enough (A2A section 8.4.3).
+
+    find_keys  gives the keys for a protected header, its kid and jku; it may raise A2AError
+    """
+    entries = card.get("signatures")
+    if not entries:
+        return CardCheck("absent")
+    outcome, reasons = "unverifiable", []
+    try:
+        forms = card_forms(card)
+    except A2AError as error:
+        return CardCheck(outcome, str(error))
+    for entry in entries[:CARD_SIGNATURES] if isinstance(entries, list) else [None]:
+        try:
+            form, said = _verify_entry(entry, forms, find_keys)
+        except A2AError as error:
+            reasons.append(str(error))
+            continue
+        if form:
+            return CardCheck("verified", said, read_json(forms[form]))
+        outcome = "failed"
+        reasons.append(said)
+    return CardCheck(outcome, "; ".join(dict.fromkeys(reasons)))
+
+
+def _verify_entry(
+    entry: Json, forms: dict[str, bytes], find_keys: Callable[[Object], Iterable[Key]]
+) -> tuple[str, str]:
+    """Give the name of the form that a signature is of, "" for none, and what to say of it.
+
+    Raises  A2AError: there is no key for it
+    """
+    try:
+        protected, signature = entry["protected"], decode_base64url(entry["signature"])
+        header = read_header(protected)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise JoseError("A signature of the card is none") from None
+    name = f"the key {header['kid']!a:.100}" if "kid" in header else "a key without a name"
+    keys = fitting_keys(find_keys(header), header)
+    if not keys:
+        raise JoseError(f"The card is signed with {name}, which is not known")
+    for form, payload in forms.items():
+        data = f"{protected}.{encode_base64url(payload)}".encode()
+        if any(key.verify(header["alg"], data, signature) for key in keys):
+            return form, f"{header['alg']} with {name}, {form} form"
+    return "", f"The card is not what {name} has signed"
 
 
 # ============================================================================
