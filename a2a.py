@@ -265,6 +265,7 @@ PROVIDER_BYTES = 512 * 1024  # what an identity provider says at once; key sets 
 PROVIDER_S = 15.0  # and has said by then
 CARD_REDIRECTS = 3  # followed for a card, and for nothing else
 CARD_FRESH_S = 60.0  # a card is not asked for more often, whatever Cache-Control says
+TLS_LOOK_S = 60.0  # a server looks so often whether its certificate was renewed
 
 # HTTP/2. A decoded header list has the bounds of HEADER_BYTES and HEADER_COUNT too.
 HPACK_TABLE_BYTES = 4096  # the default of RFC 9113; few fields repeat, more would be memory lost
@@ -6451,12 +6452,13 @@ class Stream:
 
 
 class TlsOptions(NamedTuple):
-    """How to speak TLS as a client. Files are PEM."""
+    """How to speak TLS, as a client or as a server. Files are PEM."""
 
-    ca: str = ""  # trusted certificates, in place of the system's
+    ca: str = ""  # a client's: trusted in place of the system's; a server's: who certifies clients
     cert: str = ""  # our certificate with its chain
     key: str = ""  # its private key, when that is not in the same file
-    insecure: bool = False  # accept any certificate
+    key_password_file: str = ""  # the first line of it opens the key
+    insecure: bool = False  # a client's: accept any certificate
 
 
 def client_context(options: TlsOptions, protocol: str = "http/1.1") -> ssl.SSLContext:
@@ -6465,15 +6467,10 @@ def client_context(options: TlsOptions, protocol: str = "http/1.1") -> ssl.SSLCo
     protocol  to be spoken inside (ALPN)
     Raises  UsageError: a file that is missing or does not hold what it should
     """
-    try:
-        context = ssl.create_default_context(cafile=options.ca or None)
-        if options.cert:
-            context.load_cert_chain(options.cert, options.key or None, password=_no_passphrase)
-    except OSError as error:  # ssl.SSLError among them
-        raise UsageError(
-            f"The TLS files cannot be used: {_tls_reason(error)}", hint="They must be PEM files."
-        ) from error
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if not options.ca:
+        context.load_default_certs()
+    _load_files(context, options)
     context.set_alpn_protocols([protocol])
     if options.insecure:
         context.check_hostname = False
@@ -6481,28 +6478,77 @@ def client_context(options: TlsOptions, protocol: str = "http/1.1") -> ssl.SSLCo
     return context
 
 
-def _no_passphrase() -> str:
-    raise UsageError("The private key is encrypted: give one that is not")
+def server_context(options: TlsOptions) -> ssl.SSLContext:
+    """Make the TLS settings of a server; with a ca each client must have a certificate of it.
+
+    What TLS 1.2 may encrypt with is what RFC 9113 section 9.2.2 leaves of it.
+    Raises  UsageError: as client_context
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _load_files(context, options)
+    context.set_ciphers("ECDHE+AESGCM:ECDHE+CHACHA20")
+    context.options |= ssl.OP_NO_COMPRESSION | getattr(ssl, "OP_NO_RENEGOTIATION", 0)
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    if options.ca:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.num_tickets = 0  # a session taken up again would not be verified again
+    return context
 
 
+def _load_files(context: ssl.SSLContext, options: TlsOptions) -> None:
+    """Load certificates and the key. Raises UsageError, which names the file."""
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    path = options.ca
+    asked = False
+
+    def password() -> bytes:  # without it OpenSSL would ask the terminal
+        nonlocal asked, path
+        asked, path = True, options.key_password_file
+        if not path:
+            raise UsageError("The private key is encrypted, and nothing was given to open it")
+        with open(path, "rb") as file:
+            return file.readline(1024).rstrip(b"\r\n")
+
+    try:
+        if path:
+            context.load_verify_locations(path)
+        if options.cert:
+            for path in filter(None, (options.key, options.cert)):
+                open(path, "rb").close()
+            path = " with ".join(filter(None, (options.cert, options.key)))
+            context.load_cert_chain(options.cert, options.key or None, password)
+    except OSError as error:  # ssl.SSLError among them
+        said = _tls_reason(error)
+        if isinstance(error, ssl.SSLError) and error.reason not in _TLS_REASONS:
+            said = "it is not PEM or lacks what it should hold"
+            if asked:
+                said = "it does not open the private key"
+        raise UsageError(f"{path} cannot be used: {said}") from error
+
+
+_TLS_ALERT = r"(?:SSLV3|TLSV1|TLSV13)_ALERT_(\w+)"
 _TLS_REASONS = {
-    "WRONG_VERSION_NUMBER": "the server does not speak TLS on this port",
-    "HTTP_REQUEST": "the server does not speak TLS on this port",
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the server wants a client certificate",
+    "WRONG_VERSION_NUMBER": "the {} does not speak TLS on this port",
+    "HTTP_REQUEST": "the {} does not speak TLS on this port",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the {} gave no certificate",
+    "UNSUPPORTED_PROTOCOL": "the {} speaks no TLS from 1.2 on",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the {} wants a client certificate",
     "KEY_VALUES_MISMATCH": "the certificate and the private key do not belong together",
-    "NO_CERTIFICATE_OR_CRL_FOUND": "there is no certificate in the file",
-    "PEM_LIB": "the file is not PEM or lacks what it should hold",
+    "NO_CERTIFICATE_OR_CRL_FOUND": "there is no certificate in it",
 }
 
 
-def _tls_reason(error: OSError) -> str:
+def _tls_reason(error: OSError, peer: str = "server") -> str:
     verify = getattr(error, "verify_message", "")
     if verify:
-        return f"the server's certificate is not trusted ({verify})"
-    reason = getattr(error, "reason", None)
-    if not reason:
-        return reason_of(error)
-    return _TLS_REASONS.get(reason) or str(reason).lower().replace("_", " ")
+        return f"the {peer}'s certificate is not trusted ({verify})"
+    reason = str(getattr(error, "reason", None) or "")
+    if reason in _TLS_REASONS:
+        return _TLS_REASONS[reason].format(peer)
+    alert = re.fullmatch(_TLS_ALERT, reason)
+    if alert:
+        return f"the {peer} said: " + alert[1].lower().replace("_", " ")
+    return reason.lower().replace("_", " ") or reason_of(error)
 
 
 class TlsStream(Stream):
@@ -7376,7 +7422,41 @@ class Started:
         raise NotImplementedError
 
 
-class Exchange:
+class Arrival:
+    """How a request came: over which connection, and from whom."""
+
+    __slots__ = ("_lane",)
+
+    def __init__(self, lane: Http1Lane | Http2Lane) -> None:
+        self._lane = lane
+
+    @property
+    def peer(self) -> str:
+        """The address that the request came from."""
+        return self._lane.wire.address("peername")
+
+    @property
+    def local(self) -> str:
+        """The address that it came to."""
+        return self._lane.wire.address("sockname")
+
+    @property
+    def secure(self) -> bool:
+        """Whether it came over TLS."""
+        return isinstance(self._lane.wire, TlsWire)
+
+    @property
+    def certificate(self) -> bytes:
+        """The client's certificate (DER), verified; b"" without."""
+        return self._lane.wire.certificate
+
+    @property
+    def certificate_name(self) -> str:
+        """Whom that certificate names, "" without."""
+        return self._lane.wire.certificate_name
+
+
+class Exchange(Arrival):
     """One request of a peer and the answer to it.
 
     request      its head
@@ -7389,7 +7469,6 @@ class Exchange:
 
     __slots__ = (
         "_body",
-        "_lane",
         "_limit",
         "_task",
         "_waiter",
@@ -7402,9 +7481,6 @@ class Exchange:
         "started",
     )  # fmt: skip
 
-    certificate = b""  # of the peer in TLS, verified, as DER
-    certificate_name = ""  # whom it names
-
     def __init__(self, lane: Http1Lane | Http2Lane, request: Request) -> None:
         self._lane, self.request = lane, request
         self.closed = self.started = self.ended = self.complete = False
@@ -7416,16 +7492,6 @@ class Exchange:
         self._task: asyncio.Task[None] | None = None
 
     # For the handler.
-
-    @property
-    def peer(self) -> str:
-        """The address that the request came from."""
-        return self._lane.wire.address("peername")
-
-    @property
-    def local(self) -> str:
-        """The address that it came to."""
-        return self._lane.wire.address("sockname")
 
     @property
     def has_body(self) -> bool:
@@ -8026,6 +8092,8 @@ class ServerWire:
     behind_since when the sweep first found something that the peer did not take, and ever since
     """
 
+    certificate, certificate_name = b"", ""  # of a client under TLS
+
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
         self.transport: asyncio.Transport = None  # type: ignore[assignment]
@@ -8105,10 +8173,14 @@ class ServerWire:
 
     def refuse(self, machine: Http1Server, error: HttpError) -> None:
         """Say what is wrong and end the connection."""
+        self.write(self.refusal(machine, error))
+        self.linger()
+
+    def refusal(self, machine: Http1Server, error: HttpError) -> bytes:
+        """Give the answer that says what is wrong."""
         machine.keep_alive = False
         headers = [("content-type", "text/plain; charset=utf-8"), self.listener.date]
-        self.write(machine.respond(error.status, headers, error.message.encode() + b"\n"))
-        self.linger()
+        return machine.respond(error.status, headers, error.message.encode() + b"\n")
 
     def linger(self) -> None:
         """Send what is written, read on for a moment, then close."""
@@ -8127,6 +8199,180 @@ class ServerWire:
     def abort(self) -> None:
         """Cut the connection now."""
         self.transport.abort()
+
+
+class TlsWire(ServerWire):
+    """A connection under TLS, pumped through memory.
+
+    asyncio's own TLS tells neither us nor the client why a handshake failed, and copies more.
+    A client has HEADER_DEADLINE_S for it. One too many is cut before it, for it costs the most.
+    """
+
+    def __init__(self, listener: Listener, tls: ServerTls) -> None:
+        super().__init__(listener)
+        self._server = tls
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = tls.context().wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._heard = False  # a byte has come
+        self._open = False  # the handshake is done, and what is written goes out
+        self._ended = False  # the client has said that it sends no more
+        self._over = False  # what still comes is not looked at
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came: decrypt them, and send what TLS has to say to them."""
+        first, self._heard = not self._heard, True
+        if self._over:
+            self.lane.receive(data)
+        elif first and data[:1].isalpha():  # a handshake begins with byte 22
+            self._over = True
+            error = HttpError(400, "This port speaks TLS: use https")
+            super().write(self.refusal(Http1Server(), error))
+            super().linger()
+        else:
+            self._digest(data)
+
+    def _digest(self, data: bytes) -> None:
+        self._incoming.write(data)
+        try:
+            if not self._open:
+                self._shake_hands()
+            plain = self._decrypt()
+        except ssl.SSLWantReadError:
+            plain = b""
+        except ssl.SSLError as error:
+            self._fail(error)
+            return
+        self._flush()
+        if plain:
+            self.lane.receive(plain)
+        if self._ended and not self._over:
+            self.transport.pause_reading()
+            if not self.lane.eof():
+                self.close()
+
+    def _shake_hands(self) -> None:
+        """Go on with the handshake; at its end the protocol is known, and who the client is."""
+        self._tls.do_handshake()
+        self._open = True
+        self.deadline = self.listener.clock + HEADER_DEADLINE_S
+        protocol = self._tls.selected_alpn_protocol()
+        if protocol:
+            self.lane = Http2Lane(self) if protocol == "h2" else Http1Lane(self)
+        self.certificate = self._tls.getpeercert(True) or b""
+        if self.certificate:
+            self.certificate_name = name_of_certificate(self._tls.getpeercert(), self.certificate)
+
+    def _decrypt(self) -> bytes:
+        """Give all that has come and is whole; a record has READ_BYTES at most."""
+        pieces = []
+        try:
+            while True:
+                pieces.append(self._tls.read(READ_BYTES))
+                if not pieces[-1]:
+                    self._ended = True
+                if self._ended or not self._incoming.pending:
+                    break
+        except ssl.SSLWantReadError:
+            pass
+        return b"".join(pieces)
+
+    def _fail(self, error: ssl.SSLError) -> None:
+        """End a connection whose client keeps not to TLS, is not trusted or does not trust us."""
+        self._server.tell(f"{self.address('peername')}: TLS failed: {_tls_reason(error, 'client')}")
+        self._open, self._over = False, True
+        self._flush()  # the alert that tells the client why
+        lane = self.lane
+        super().linger()
+        lane.lose()
+
+    def eof_received(self) -> bool:
+        """The client sends no more; that it did not say so first harms no request that is whole."""
+        stays = self._open and super().eof_received()
+        if not stays:
+            self._say_goodbye()
+        return stays
+
+    def write(self, data: bytes) -> None:
+        """Encrypt bytes and send them."""
+        if self._open and not self.transport.is_closing():
+            for at in range(0, len(data), READ_BYTES):
+                self._tls.write(data[at : at + READ_BYTES])
+                self._flush()
+
+    def _flush(self) -> None:
+        data = self._outgoing.read()
+        if data:
+            super().write(data)
+
+    def _say_goodbye(self) -> None:
+        """Say that no more comes (close_notify), so that nobody can cut an answer unseen."""
+        if self._open:
+            with contextlib.suppress(ssl.SSLError):  # that the client has not said so yet
+                self._tls.unwrap()
+            self._flush()
+        self._open, self._over = False, True
+
+    def linger(self) -> None:
+        """Send what is written, read on for a moment, then close."""
+        self._say_goodbye()
+        super().linger()
+
+    def close(self) -> None:
+        """Close once what is written is out."""
+        self._say_goodbye()
+        super().close()
+
+
+def name_of_certificate(facts: Any, certificate: bytes) -> str:
+    """Give whom a certificate names: its URI, else DNS name or address, else common name.
+
+    facts    as ssl gives them; a name that could be taken for more than one word is passed over,
+             and the certificate's hash names a client that is left without
+    """
+    names = [*facts.get("subjectAltName", ()), *(pair for row in facts["subject"] for pair in row)]
+    for kinds in (("URI",), ("DNS", "email"), ("commonName",)):
+        for kind, name in names:
+            if kind in kinds and re.fullmatch(r"[\w.:@/+-]{1,256}", name, re.ASCII):
+                return str(name)
+    return "sha256:" + hashlib.sha256(certificate).hexdigest()[:32]
+
+
+class ServerTls:
+    """The TLS of a server; files that are renewed in place are taken up within TLS_LOOK_S."""
+
+    def __init__(self, options: TlsOptions) -> None:
+        self._options = options
+        self._looked_at = time.monotonic()
+        self._stamps = self._stamp()
+        self._context = server_context(options)
+        self._told_at, self._untold = -SWEEP_S, 0
+
+    def tell(self, text: str) -> None:
+        """Log what strangers can make happen: one a second, with the number of the others."""
+        self._untold += 1
+        if time.monotonic() - self._told_at >= SWEEP_S:
+            log(text if self._untold == 1 else f"{text} ({self._untold} times since the last)")
+            self._told_at, self._untold = time.monotonic(), 0
+
+    def _stamp(self) -> list[float]:
+        stamps = []
+        for path in filter(None, self._options[:4]):
+            with contextlib.suppress(OSError):
+                stamps.append(os.stat(path).st_mtime)
+        return stamps
+
+    def context(self) -> ssl.SSLContext:
+        """Give the settings for a new connection."""
+        now_s = time.monotonic()
+        if now_s - self._looked_at > TLS_LOOK_S:
+            self._looked_at = now_s
+            stamps = self._stamp()
+            if stamps != self._stamps:
+                try:
+                    self._context, self._stamps = server_context(self._options), stamps
+                except UsageError as error:  # half renewed; the old ones are still good
+                    log(f"The TLS files have changed: {error}")
+        return self._context
 
 
 class Listener:
@@ -8156,16 +8402,20 @@ class Listener:
         self._accepting: list[asyncio.Task[None]] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    def open(self, bound: socket.socket) -> None:
+    def open(self, bound: socket.socket, tls: ServerTls | None = None) -> None:
         """Accept connections from a socket that is bound and listens, until stop()."""
         if not self._accepting:
             self.sweep()
         bound.setblocking(False)
-        self._accepting.append(asyncio.get_running_loop().create_task(self._accept(bound)))
+        self._accepting.append(asyncio.get_running_loop().create_task(self._accept(bound, tls)))
 
-    async def _accept(self, bound: socket.socket) -> None:
+    async def _accept(self, bound: socket.socket, tls: ServerTls | None) -> None:
         """Accept by hand: asyncio's own way floods the log when descriptors run out."""
         loop: Any = asyncio.get_running_loop()
+
+        def wire() -> ServerWire:
+            return TlsWire(self, tls) if tls else ServerWire(self)
+
         with bound:
             while True:
                 try:
@@ -8178,9 +8428,7 @@ class Listener:
                     await asyncio.sleep(0)
                     continue
                 link.setblocking(False)
-                arrival = loop.create_task(
-                    loop.connect_accepted_socket(lambda: ServerWire(self), link)
-                )
+                arrival = loop.create_task(loop.connect_accepted_socket(wire, link))
                 self._arriving.add(arrival)
                 arrival.add_done_callback(self._arriving.discard)
                 if len(self._arriving) >= ACCEPT_BACKLOG:
@@ -9440,7 +9688,7 @@ class Link:
         check_transports(options.transport)
         self._transports: dict[Interface, HttpTransport] = {}
         self.pool = Pool(
-            TlsOptions(options.ca, options.cert, options.key, options.insecure),
+            TlsOptions(options.ca, options.cert, options.key, insecure=options.insecure),
             proxy=options.proxy,
             connect_timeout_s=options.connect_timeout_s,
             debug=self.debug,

@@ -548,9 +548,11 @@ _CERTIFICATES = []
 
 
 def certificates():
-    """Give a folder with ca.pem, server.pem (127.0.0.1, localhost), client.pem, rogue.pem.
+    """Give a folder of certificates for 127.0.0.1 and localhost, whose names say what they are.
 
-    Each .pem but ca.pem also holds its key; openssl makes them once for the process.
+    ca.pem and rogue-ca.pem are authorities. NAME.crt and NAME.key, both also in NAME.pem, are of
+    server, client, person (e-mail), plain (a common name alone), expired; rogue (of rogue-ca).
+    locked.key is server's under the pass phrase "open sesame". openssl makes them once.
     """
     if not _CERTIFICATES:
         folder = tempfile.TemporaryDirectory(prefix="a2a-test-certificates-")
@@ -561,9 +563,17 @@ def certificates():
                 "-days", "2", "-keyout", f"{authority}.key", "-out", f"{authority}.pem",
                 "-addext", "keyUsage=critical,keyCertSign",
             )  # fmt: skip
-        _certificate(folder.name, "server", "ca")
-        _certificate(folder.name, "client", "ca")
-        _certificate(folder.name, "rogue", "rogue-ca")
+        here = "IP:127.0.0.1,DNS:localhost"
+        _certificate(folder.name, "server", "ca", here)
+        _certificate(folder.name, "client", "ca", f"{here},URI:spiffe://test/caller")
+        _certificate(folder.name, "person", "ca", "email:someone@example.org")
+        _certificate(folder.name, "plain", "ca", "")
+        _certificate(folder.name, "expired", "ca", here, days=-1)
+        _certificate(folder.name, "rogue", "rogue-ca", here)
+        _openssl(
+            folder.name, "pkcs8", "-topk8", "-in", "server.key", "-out", "locked.key",
+            "-passout", "pass:open sesame",
+        )  # fmt: skip
     return pathlib.Path(_CERTIFICATES[0].name)
 
 
@@ -577,17 +587,17 @@ def ssl_context(certificate):
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
 
-def _certificate(folder, name, authority):
+def _certificate(folder, name, authority, names, days=2):
     path = pathlib.Path(folder)
     _openssl(
         folder, "req", *_NEW_KEY, "-subj", f"/CN={name}", "-keyout", f"{name}.key",
         "-out", f"{name}.csr",
     )  # fmt: skip
-    names = "subjectAltName=IP:127.0.0.1,DNS:localhost\nauthorityKeyIdentifier=keyid\n"
-    (path / "names").write_text(names)
+    lines = ["authorityKeyIdentifier=keyid", *([f"subjectAltName={names}"] if names else [])]
+    (path / "names").write_text("\n".join([*lines, ""]))
     _openssl(
         folder, "x509", "-req", "-in", f"{name}.csr", "-CA", f"{authority}.pem", "-CAkey",
-        f"{authority}.key", "-CAcreateserial", "-days", "2", "-extfile", "names",
+        f"{authority}.key", "-CAcreateserial", "-days", days, "-extfile", "names",
         "-out", f"{name}.crt",
     )  # fmt: skip
     both = (path / f"{name}.crt").read_text() + (path / f"{name}.key").read_text()
@@ -595,4 +605,4 @@ def _certificate(folder, name, authority):
 
 
 def _openssl(folder, *arguments):
-    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+    subprocess.run(["openssl", *map(str, arguments)], cwd=folder, check=True, capture_output=True)

@@ -26,6 +26,8 @@ CHUNKED = b"POST %b HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n
 class Host:
     """A Listener in a thread of its own; its handler does what the target of a request names."""
 
+    tls = None  # a ServerTls, in the tests of that
+
     def __init__(self, connections=100, body_limit_bytes=a2a.BODY_BYTES):
         self.reports = []
         self.cancelled = threading.Event()
@@ -41,7 +43,7 @@ class Host:
         bound = a2a.listening_socket("127.0.0.1", 0)
         self.port = bound.getsockname()[1]
         self.listener = a2a.Listener(self.handle, self.reports.append, *self.settings)
-        self.listener.open(bound)
+        self.listener.open(bound, self.tls)
         self.opened.set()
         await self.over.wait()
         await self.listener.close(1.0)
@@ -184,9 +186,14 @@ class Host:
         exchange.end()
 
 
+def dial(host):
+    """Open a connection."""
+    return socket.create_connection(("127.0.0.1", host.port), PATIENCE_S)
+
+
 def connect(host, *pieces, wait_s=0.0):
     """Open a connection and send pieces, a little apart."""
-    link = socket.create_connection(("127.0.0.1", host.port), PATIENCE_S)
+    link = dial(host)
     for piece in pieces:
         link.sendall(piece)
         time.sleep(wait_s)
@@ -708,7 +715,7 @@ class Http2Peer:
     """A client of HTTP/2 on a real socket, by the machine of chapter 10; asks and listens."""
 
     def __init__(self, host):
-        self.link = socket.create_connection(("127.0.0.1", host.port), PATIENCE_S)
+        self.link = dial(host)
         self.machine = a2a.Http2Connection(client=True)
         self.events = []
         self.flush()
