@@ -14195,8 +14195,18 @@ Connection
   key  FILE  trusted A2A_TLS_KEY  its private key
   insecure  -  trusted  do not verify certificates; for development only
   proxy  URL  trusted  send requests through this proxy (none: through no proxy)
-Server
+Answering
   agent  AGENT  =files  what answers: files, echo, FILE.py:FUNCTION or exec:COMMAND
+  idle-limit  DURATION  -  end a command that prints nothing for so long
+  framed  -  -  give a command the prompt of the files agent instead of the bare text
+  task-mode  inline|subagent|fork  =inline  work on a task in the conversation, a new one or a copy
+  unattended-after  DURATION  =600s  a turn that nobody takes up fails after so long; 0 for never
+  answer-timeout  DURATION  -  a turn that was taken up fails after so long
+  outbox-max-files  N  =15  files that may come with an answer; 0 for no limit
+  outbox-max-file-mib  MIB  =32  the largest of them
+  outbox-max-total-mib  MIB  =90  all of them
+  detach  -  typed  run as a process of its own, and end here once it is ready
+Server
   host  HOST  =127.0.0.1  the address to listen on
   port  N  =41241  the port; 0 picks a free one
   public-url  URL  -  the address in the card, when it is not the one listened on
@@ -14215,16 +14225,7 @@ Server
   max-request-mib  MIB  =16  the largest request
   api-key-file  FILE  -  callers need a key of it (lines KEY or NAME: KEY) or A2A_SERVE_API_KEY
   auth-failures-per-minute  N  =20  failed sign-ins of an address, which a proxy's callers share
-  idle-limit  DURATION  -  end a command that prints nothing for so long
-  framed  -  -  give a command the prompt of the files agent instead of the bare text
-  task-mode  inline|subagent|fork  =inline  work on a task in the conversation, a new one or a copy
-  unattended-after  DURATION  =600s  a turn that nobody takes up fails after so long; 0 for never
-  answer-timeout  DURATION  -  a turn that was taken up fails after so long
-  outbox-max-files  N  =15  files that may come with an answer; 0 for no limit
-  outbox-max-file-mib  MIB  =32  the largest of them
-  outbox-max-total-mib  MIB  =90  all of them
   lenient-version  -  -  take a request without A2A-Version for 1.0
-  detach  -  typed  run as a process of its own, and end here once it is ready
 Folder
   dir  FOLDER  =.a2a  the folder through which tasks are answered
 Reply
@@ -15538,22 +15539,39 @@ def write_new_file(folder: str, name: str, data: bytes) -> str:
 
 
 def run_config_show(run: Invocation) -> None:
-    """Show every setting with its value and where it came from; credentials are left out."""
-    shown = {}
-    for option in CLI_OPTIONS.values():
-        if option.typed or option.group in ("Server", "Saving", "Folder"):
-            continue
-        setting = run.settings.find(option.name)
-        value = [_shown(option, text) for text in setting.text]
-        shown[option.name] = {"value": ", ".join(value) or None, "source": setting.source}
-    files = [layer.where for layer in run.settings.layers[1:]]
+    """Show every setting with its value and where it came from; credentials are left out.
+
+    Those of serve have variables and files of their own and come after those of the client.
+    """
+    typed = [pair for pair in run.line.typed if pair[0] == "config"]
+    explicit = dict(typed).get("config") or os.environ.get("A2A_SERVE_CONFIG", "")
+    layers = load_layers("A2A_SERVE_", explicit, os.environ, run.console.warn)
+    client = settings_in_force(run.settings, COMMANDS["config show"])
+    server = settings_in_force(Settings("A2A_SERVE_", typed, layers), COMMANDS["serve"])
+    for layer in layers[::-1]:
+        if layer.values.get("A2A_SERVE_API_KEY"):  # which no option has
+            source = f"A2A_SERVE_API_KEY, {layer.where}"
+            server["settings"]["api-key"] = {"value": "***", "source": source}
     if isinstance(run.out, JsonOutput):
-        run.out.result({"settings": shown, "files": files})
+        run.out.result({**client, "serve": server})
         return
-    for name, row in shown.items():
-        run.out.field(name, f"{row['value'] or 'not set'} ({row['source']})")
-    for path in files:
-        run.out.field("file", path)
+    for shown, prefix in ((client, ""), (server, "serve ")):
+        for name, row in shown["settings"].items():
+            run.out.field(prefix + name, f"{row['value'] or 'not set'} ({row['source']})")
+        for path in shown["files"]:
+            run.out.field(prefix + "file", path)
+
+
+def settings_in_force(settings: Settings, command: Command) -> Object:
+    """Give the settings of a command that need not be typed, and the files that were read."""
+    shown = {}
+    for option in options_of(command):
+        if option.typed:
+            continue
+        setting = settings.find(option.name)
+        value = ", ".join(_shown(option, text) for text in setting.text)
+        shown[option.name] = {"value": value or None, "source": setting.source}
+    return {"settings": shown, "files": [layer.where for layer in settings.layers[1:]]}
 
 
 def _shown(option: Option, text: str) -> str:
@@ -16339,7 +16357,8 @@ def command_help(settings: Settings, command: Command) -> str:
         if group == "Credentials":
             lines += ["", *EXPOSED.split("\n")]
     prefix = settings.prefix
-    lines += ["", f"Options can also be set as {prefix}NAME in the environment or a .env file."]
+    where = "a .env file" if prefix == "A2ACLI_" else "the file of --config"
+    lines += ["", f"Options can also be set as {prefix}NAME in the environment or {where}."]
     return "\n".join(lines) + "\n"
 
 
@@ -16426,40 +16445,44 @@ def _fish() -> str:
 
 # --- main ---------------------------------------------------------------------------------------
 
-_TO_ALL = "Agent Credentials Connection Output"
+_TO_ALL = "Agent Credentials Connection Output timeout idle-timeout"
+_SHOWN = "Parts Message Interaction Waiting History Card List Saving "
+_LOCAL = "output debug config help version"
 COMMANDS = {
     row[0]: Command(*row)
     for row in (
         ("send", "AGENT [TEXT]", "Parts Message Interaction Waiting Delivery History " + _TO_ALL,
          run_send, "send a message and wait for the outcome"),
-        ("card get", "AGENT", "Card Waiting Delivery " + _TO_ALL,
-         run_card_get, "show an agent's card"),
-        ("task get", "AGENT TASK_ID", "Waiting Delivery History Interaction " + _TO_ALL,
+        ("card get", "AGENT", "Card " + _TO_ALL, run_card_get, "show an agent's card"),
+        ("task get", "AGENT TASK_ID", "task-id wait poll-interval History " + _TO_ALL,
          run_task_get, "show a task"),
-        ("task list", "AGENT", "List Waiting Delivery History Interaction " + _TO_ALL,
+        ("task list", "AGENT", "List context-id History " + _TO_ALL,
          run_task_list, "list tasks, newest first"),
-        ("task cancel", "AGENT TASK_ID", "Waiting Delivery Interaction " + _TO_ALL,
+        ("task cancel", "AGENT TASK_ID", "task-id metadata " + _TO_ALL,
          run_task_cancel, "cancel a task"),
-        ("task subscribe", "AGENT TASK_ID", "Waiting Delivery Interaction " + _TO_ALL,
+        ("task subscribe", "AGENT TASK_ID", "task-id poll-interval Delivery " + _TO_ALL,
          run_task_subscribe, "follow a task"),
-        ("task download", "AGENT TASK_ID", "Saving Waiting Delivery Interaction " + _TO_ALL,
+        ("task download", "AGENT TASK_ID", "task-id Saving " + _TO_ALL,
          run_task_download, "save a task's artifacts"),
-        ("serve", "", "Server Folder Output", run_serve, "be an agent"),
-        ("status", "", "Folder Output", run_status, "say whether a server runs on the folder"),
-        ("stop", "", "Folder Output", run_stop, "stop the server of the folder"),
-        ("inbox", "", "Folder Output", run_inbox, "show and take up the tasks to be answered"),
-        ("wait", "", "timeout Folder Output", run_wait, "wait for a task to be answered"),
-        ("watch", "", "Folder Output", run_watch, "write a line for each task to be answered"),
-        ("reply", "TASK [TEXT]", "Parts Reply Folder Output", run_reply, "answer a task"),
-        ("session", "start|end", "Output", run_session, "for the hooks of the plugin"),
-        ("demo-server", "", "Server Output", run_demo_server, "be an agent to practise with"),
-        ("demo", "", "Output", run_demo, "see it work: an agent and a client on this machine"),
-        ("config show", "", "Parts Message Interaction Waiting History Card List " + _TO_ALL,
+        ("serve", "", "Answering Server Folder " + _LOCAL, run_serve, "be an agent"),
+        ("status", "", "Folder " + _LOCAL, run_status, "say whether a server runs on the folder"),
+        ("stop", "", "Folder " + _LOCAL, run_stop, "stop the server of the folder"),
+        ("inbox", "", "Folder " + _LOCAL, run_inbox, "show and take up the tasks to be answered"),
+        ("wait", "", "timeout Folder " + _LOCAL, run_wait, "wait for a task to be answered"),
+        ("watch", "", "Folder " + _LOCAL, run_watch, "write a line for each task to be answered"),
+        ("reply", "TASK [TEXT]", "Parts Reply Folder " + _LOCAL, run_reply, "answer a task"),
+        ("session", "start|end", _LOCAL, run_session, "for the hooks of the plugin"),
+        ("demo-server", "", "Server " + _LOCAL, run_demo_server, "be an agent to practise with"),
+        ("demo", "", _LOCAL, run_demo, "see it work: an agent and a client on this machine"),
+        ("config show", "", _SHOWN + _TO_ALL,
          run_config_show, "show every setting and where it comes from"),
-        ("completion", "SHELL", "Output", run_completion, "complete in bash, zsh or fish"),
-        ("help", "[COMMAND]", "Output", run_help, "show this, or the options of a command"),
+        ("completion", "SHELL", _LOCAL, run_completion, "complete in bash, zsh or fish"),
+        ("help", "[COMMAND]", _LOCAL, run_help, "show this, or the options of a command"),
     )
 }  # fmt: skip
+
+# What every command that calls an agent takes, even without a use for it (a2a-cli section 7.2).
+GLOBALS = ("async", "context-id", "metadata", "poll-interval", "stream", "task-id", "wait")
 
 
 def choose_command(line: Line) -> Command:
@@ -16488,11 +16511,7 @@ def execute(run: Invocation) -> None:
         run.console.write(f"a2a.py {VERSION}\n")
         return
     command = choose_command(line)
-    takes = {option.name for option in options_of(command)}
-    wrong = next((name for name, _ in line.typed if name not in takes), None)
-    if wrong:
-        owners = [c.name for c in COMMANDS.values() if CLI_OPTIONS[wrong] in options_of(c)]
-        raise UsageError(f"{command.name} has no option --{wrong}", hint="of " + ", ".join(owners))
+    check_options_of(run, command)
     serving = {"Server", "Folder"} & set(command.groups.split())
     load_settings(run, "A2A_SERVE_" if serving else "A2ACLI_")
     if line.given("help") and command.name != "help":
@@ -16507,6 +16526,21 @@ def execute(run: Invocation) -> None:
         raise UsageError(f"nothing can be made of {line.words()[0]!r}", hint=f"usage: {usage}")
     command.run(run)
     run.out.close()
+
+
+def check_options_of(run: Invocation, command: Command) -> None:
+    """Hold what was typed against what a command takes; say what it takes and does not need.
+
+    With -o json and --stream one line is the form that every command has (a2a-cli appendix B).
+    """
+    takes, calls = {option.name for option in options_of(command)}, command.arguments[:5] == "AGENT"
+    for name in dict.fromkeys(name for name, _ in run.line.typed if name not in takes):
+        if name != "verbose" and not (calls and name in GLOBALS):
+            owners = [c.name for c in COMMANDS.values() if CLI_OPTIONS[name] in options_of(c)]
+            said = f"{command.name} has no option --{name}"
+            raise UsageError(said, hint="of " + ", ".join(owners))
+        if name != "stream" or not run.as_json:
+            run.console.warn(f"--{name} changes nothing for {command.name}")
 
 
 def load_settings(run: Invocation, prefix: str) -> None:

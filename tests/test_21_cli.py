@@ -328,6 +328,31 @@ class SettingsTest(Folder):
         self.cli("send", "http://127.0.0.1:9", "x")
         self.assertEqual(before, sorted(self.home.rglob("*")))
 
+    def test_what_a_server_would_do_is_shown_too(self):
+        """DESIGN 7: serve reads A2A_SERVE_* and --config alone; secrets only as present."""
+        path = self.write(self.home / "serve.env", "A2A_SERVE_PORT=4000\nA2A_SERVE_AGENT=echo\n")
+        self.write(self.config / ".env", "A2A_SERVE_NAME=none\n")
+        env = {
+            "A2A_SERVE_CONFIG": str(path),
+            "A2A_SERVE_API_KEY": "kkkk-1234",
+            "A2A_SERVE_AGENT": "exec:cat",
+            "A2ACLI_OUTPUT": "json",
+        }
+        done = self.cli("config", "show", env=env)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        shown = json.loads(done.stdout)["serve"]
+        rows = {name: (row["value"], row["source"]) for name, row in shown["settings"].items()}
+        self.assertEqual(("4000", f"A2A_SERVE_PORT, {path}"), rows["port"])
+        self.assertEqual(("exec:cat", "A2A_SERVE_AGENT, the environment"), rows["agent"])
+        self.assertEqual(("***", "A2A_SERVE_API_KEY, the environment"), rows["api-key"])
+        self.assertEqual((None, "built-in default"), rows["name"])
+        self.assertEqual([str(path)], shown["files"])
+        done = self.cli("config", "show", "--config", path)
+        self.assertIn(f"\nserve port: 4000 (A2A_SERVE_PORT, {path})\n", done.stdout)
+        self.assertIn(f"\nserve config: {path} (flag --config)\n", done.stdout)
+        self.assertIn(f"\nserve file: {path}\n", done.stdout)
+        self.assertNotIn("serve api-key:", done.stdout)
+
 
 class HelpTest(Folder):
     def test_help_names_every_command(self):
@@ -354,6 +379,21 @@ class HelpTest(Folder):
             self.assertIn("seen by other users of this machine (process table)", text)
             self.assertNotIn("flag --help", text)
             self.assertLessEqual(max(map(len, done.stdout.split("\n"))), 120)
+
+    def test_help_lists_what_a_command_uses(self):
+        for command, absent in (
+            ("card get", "--stream --wait --task-id --poll-interval --history"),
+            ("task get", "--stream --async --context-id --metadata"),
+            ("task list", "--stream --wait --task-id --metadata --poll-interval"),
+            ("task cancel", "--stream --wait --context-id --poll-interval --history"),
+            ("task download", "--stream --wait --context-id --metadata"),
+            ("task subscribe", "--wait --async --context-id --metadata"),
+            ("demo-server", "--agent --framed --detach --outbox-max-files --dir"),
+            ("stop", "--verbose --timeout"),
+        ):
+            text = self.cli(*command.split(), "--help").stdout
+            for name in absent.split():
+                self.assertNotIn(f" {name} ", text, command)
 
     def test_help_of_a_group_of_commands(self):
         for arguments in (("help", "task"), ("task", "--help")):
@@ -422,6 +462,29 @@ class UsageTest(Folder):
                 self.assertEqual((2, ""), (done.returncode, done.stdout))
                 self.assertIn("Error: nothing can be made of 'surplus'\n", done.stderr)
                 self.assertIn(f"Hint: usage: {command}", done.stderr)
+
+    def test_what_every_command_takes_is_taken_and_said_to_change_nothing(self):
+        """A2ACLI 7.2: global options; of those a command has no use for it says so."""
+        agent = Scripted(lambda *_: task("COMPLETED"))
+        self.addCleanup(agent.__exit__)
+        flags = "--async --wait --stream --task-id t --context-id c --metadata {} --poll-interval 1"
+        done = self.cli("card", "get", agent.url, *flags.split())
+        self.assertEqual(0, done.returncode)
+        lines = [f"Warning: --{name} changes nothing for card get" for name in a2a.GLOBALS]
+        self.assertEqual(sorted(lines), sorted(done.stderr.strip().split("\n")))
+        done = self.cli("task", "get", agent.url, "t-1", "--stream", "-o", "json")
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertEqual(1, done.stdout.count("\n"))  # appendix B: one line
+        done = self.cli("task", "get", agent.url, "t-1", env={"A2ACLI_ASYNC": "1"})
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        done = self.cli("status", "--verbose")
+        self.assertEqual(
+            (0, "Warning: --verbose changes nothing for status\n"), (done.returncode, done.stderr)
+        )
+        for words in ("status --wait", "card get x --history 1", "reply t x --task-id t"):
+            done = self.cli(*words.split())
+            self.assertEqual(2, done.returncode, words)
+            self.assertIn("Hint: of ", done.stderr)
 
     def test_a_transport_that_nobody_has_is_a_usage_error_before_any_network(self):
         agent = Scripted(lambda *_: {})

@@ -654,7 +654,7 @@ class AuthTest(Compliance):
             ({}, ("--card-header", "X-Pass:sesame-77")),
             (self.BEARER, ("--bearer", "sesame-77\n")),
         ):
-            for more in ((), ("-o", "json"), ("--transport", "nonsense")):
+            for more in ((), ("-o", "json"), ("--transport", "x://none")):
                 server = self.guarded(card)
                 done = support.run_main(
                     "send", server.url, "x", *flags, *more, "--debug", "--verbose"
@@ -670,8 +670,8 @@ class TransportTest(Compliance):
         for order, flags, used in (
             ((rpc, rest), (), "/rpc"), ((rest, rpc), (), "/rest"),
             ((rpc, rest), ("--transport", "HTTP+JSON"), "/rest"),
-            ((rpc, rest), ("--transport", "x-none", "--transport", "rest"), "/rest"),
-            ((rpc, rest), ("--transport", "x-none"), "/rpc"),
+            ((rpc, rest), ("--transport", "x://none", "--transport", "rest"), "/rest"),
+            ((rpc, rest), ("--transport", "x://none"), "/rpc"),
         ):  # fmt: skip
             card = self.json("card", "get", self.url)
             urls = {row["protocolBinding"]: row["url"] for row in card["supportedInterfaces"]}
@@ -686,8 +686,10 @@ class TransportTest(Compliance):
             self.assertEqual(used == "/rest", "message:s" in done.stderr, (order, flags))
 
     def test_tx_002(self):
-        """A2ACLI_TX_002: --transport is repeatable and ordered, and an unknown one is told of."""
-        done = self.cli("send", self.url, "echo x", "--transport", "x-none", "--transport", "rest")
+        """A2ACLI_TX_002: --transport is repeatable and ordered; what the card lacks is told."""
+        done = self.cli(
+            "send", self.url, "echo x", "--transport", "x://none", "--transport", "rest"
+        )
         self.assertIn("Warning: ", done.stderr)
 
     def test_tx_003(self):

@@ -106,9 +106,9 @@ class PluginTest(unittest.TestCase):
     def test_every_option_that_a_person_sets_is_a_setting(self):
         settings = load("plugin.json")["userConfig"]
         for option in a2a.CLI_OPTIONS.values():
-            start = {"Server": "serve"}.get(option.group, "client")
+            start = "serve" if option.group in ("Answering", "Server") else "client"
             mine = [key for key in settings if key.startswith(start)]
-            groups = ("Server", "Agent", "Credentials", "Connection")
+            groups = ("Answering", "Server", "Agent", "Credentials", "Connection")
             if option.group in groups and not option.typed and option.name not in NO_SETTINGS:
                 keys = [key for key in mine if option_of(key) is option]
                 self.assertEqual(1, len(keys), f"--{option.name}")
