@@ -16058,20 +16058,28 @@ PLUGIN_SETTINGS = {  # in lower case: variable, secret (the halves of a pair mus
 
 
 def run_session(run: Invocation) -> None:
-    """Hand the plugin's settings to a session that starts; stop its server when it ends."""
-    words = run.line.words()
+    """Hand the plugin's settings to a session that starts; stop its server when it ends.
+
+    What stands on standard input is told to the hooks alone. Without it, this is the second try
+    of a hook, by the other name of Python, when the first has failed: once is enough.
+    """
+    words, environ = run.line.words(), os.environ
     try:
-        facts = read_json(sys.stdin.buffer.read() or b"{}")
-    except JsonError as error:
-        raise UsageError(f"standard input: {error}") from None
-    session = re.sub(r"\W", "", str(facts.get("session_id", "")))
-    project = os.environ.get("CLAUDE_PROJECT_DIR") or str(facts.get("cwd") or ".")
-    secrets = os.path.join(os.environ.get("CLAUDE_PLUGIN_DATA", ""), f"session-{session}.env")
+        facts = read_json(sys.stdin.buffer.read())
+        session = re.sub(r"\W", "", facts["session_id"])
+    except (JsonError, LookupError, TypeError):
+        raise UsageError("standard input does not tell of a session") from None
+    project = environ.get("CLAUDE_PROJECT_DIR") or str(facts.get("cwd") or ".")
+    folder = Folder(os.path.join(project, FOLDER))
+    # One process of Claude Code has one session after another, and its server serves them all.
+    owner = environ.get("CLAUDE_PID") or session
+    secrets = environ.get("CLAUDE_PLUGIN_DATA") or config_folder()
+    secrets = os.path.join(secrets, f"session-{session}.env")
     if words == ["start"]:
-        start_session(run, session, project, secrets)
+        start_session(run, {"A2A_SESSION": owner, "A2A_SERVE_DIR": folder.path}, secrets)
     elif words == ["end"]:
-        folder = Folder(os.path.join(project, FOLDER))
-        if session and read_whole(folder.at("server.json")).get("session") == session:
+        goes_on = facts.get("reason") in ("clear", "resume")
+        if not goes_on and read_whole(folder.at("server.json")).get("session") == owner:
             stop_server(folder)
         with contextlib.suppress(OSError):
             os.unlink(secrets)
@@ -16079,28 +16087,27 @@ def run_session(run: Invocation) -> None:
         raise UsageError("session start, or session end")
 
 
-def start_session(run: Invocation, session: str, project: str, secrets: str) -> None:
+def start_session(run: Invocation, given: dict[str, str], secrets: str) -> None:
     """Write what later commands find in their environment; serve, if the person wants that.
 
+    given     variables beside the settings
     secrets   the file for credentials: no command line and no environment holds them
     """
     plain_ones, secret_ones = plugin_settings(os.environ)
     auto_serve = plain_ones.pop("autoserve", "")
-    plain_ones["A2A_SESSION"] = session
+    plain_ones.update(given)
     if secret_ones:
         lines = [f"{name}={json_text(value)}\n" for name, value in secret_ones.items()]
-        os.makedirs(os.path.dirname(secrets) or ".", exist_ok=True)
+        os.makedirs(os.path.dirname(secrets), 0o700, exist_ok=True)
         write_whole(secrets, "".join(lines))
         plain_ones["A2A_SECRETS"] = secrets
     if os.environ.get("CLAUDE_ENV_FILE"):
         with open(os.environ["CLAUDE_ENV_FILE"], "a", encoding="utf-8") as file:
             file.writelines(f"export {k}={shell_quote(v)}\n" for k, v in plain_ones.items())
-    if auto_serve.lower() in ("1", "true"):
+    if auto_serve.lower() in ("1", "true") and not Folder(given["A2A_SERVE_DIR"]).serving():
         kept = {k: v for k, v in os.environ.items() if not k.upper().startswith(PLUGIN_PREFIX)}
-        command = [*own_command(), "serve", "--detach", "--dir", os.path.join(project, FOLDER)]
-        done = subprocess.run(
-            command, env={**kept, **plain_ones}, cwd=project, capture_output=True, text=True
-        )
+        command, env = [*own_command(), "serve", "--detach"], {**kept, **plain_ones}
+        done = subprocess.run(command, env=env, capture_output=True, encoding="utf-8")
         run.console.write("a2a: " + plain(done.stdout or done.stderr).strip() + "\n")
 
 

@@ -52,7 +52,7 @@ def clean_environment(**changes):
 
     Home is an empty folder. A value None in changes takes a name out.
     """
-    ours = ("A2A", "PYTHONIOENCODING", "PYTHONUNBUFFERED", "PYTHONWARNINGS")
+    ours = ("A2A", "CLAUDE", "PYTHONIOENCODING", "PYTHONUNBUFFERED", "PYTHONWARNINGS")
     proxies = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
     kept = {
         name: value

@@ -368,10 +368,11 @@ class HooksTest(unittest.TestCase):
         self.project.mkdir()
         self.addCleanup(support.run_main, "stop", "--dir", self.project / ".a2a")
 
-    def hook(self, word, session="s-1", **options):
+    def hook(self, word, session="s-1", reason="other", **options):
         env = {"CLAUDE_PROJECT_DIR": str(self.project), "CLAUDE_PLUGIN_DATA": str(self.data),
                "CLAUDE_ENV_FILE": str(self.place / "env.sh"), **options}  # fmt: skip
-        stdin = json.dumps({"session_id": session, "cwd": str(self.project)})
+        facts = {"session_id": session, "cwd": str(self.project), "reason": reason}
+        stdin = json.dumps(facts)
         done = support.run_main("session", word, stdin=stdin, env=env)
         self.assertEqual((0, ""), (done.returncode, done.stderr))
         return done.stdout
@@ -394,7 +395,8 @@ class HooksTest(unittest.TestCase):
         )
         exported = self.exported()
         self.assertEqual(
-            {"A2A_SERVE_NAME", "A2A_SERVE_PORT", "A2A_SESSION", "A2A_SECRETS"}, set(exported)
+            {"A2A_SERVE_NAME", "A2A_SERVE_PORT", "A2A_SERVE_DIR", "A2A_SESSION", "A2A_SECRETS"},
+            set(exported),
         )
         self.assertEqual("'Rex'\"'\"'s dog'", exported["A2A_SERVE_NAME"])
         self.assertNotIn("77", (self.place / "env.sh").read_text(encoding="utf-8"))
@@ -419,15 +421,82 @@ class HooksTest(unittest.TestCase):
         said = self.hook("start", **options)
         self.assertRegex(said, r"^a2a: Ready: http://127\.0\.0\.1:\d+ ")
         folder = a2a.Folder(str(self.project / ".a2a"))
+        self.assertEqual(folder.path, self.exported()["A2A_SERVE_DIR"])
+        self.assertEqual("", self.hook("start", **options), "there is one already")
         self.assertTrue(folder.serving())
         self.hook("end", session="another")
         self.assertTrue(folder.serving(), "the server of another session")
         self.hook("end")
         self.assertFalse(folder.serving())
 
+    def test_the_server_outlives_a_conversation_that_is_cleared(self):
+        """One process of Claude Code goes on with another session, and its monitor goes on."""
+        options = {"CLAUDE_PID": "4711", "CLAUDE_PLUGIN_OPTION_autoServe": "1",
+                   "CLAUDE_PLUGIN_OPTION_servePort": "0", "CLAUDE_PLUGIN_OPTION_clientApiKey": "k",
+                   }  # fmt: skip
+        self.hook("start", **options)
+        folder = a2a.Folder(str(self.project / ".a2a"))
+        pid = a2a.read_whole(folder.at("server.json"))["pid"]
+        self.hook("end", reason="clear", **options)
+        self.assertEqual([], list(self.data.iterdir()), "its credentials go")
+        self.hook("start", session="s-2", **options)
+        self.assertEqual(pid, a2a.read_whole(folder.at("server.json"))["pid"])
+        self.hook("end", session="s-2", reason="prompt_input_exit", **options)
+        self.assertFalse(folder.serving())
+
     def test_a_hook_that_is_called_wrongly(self):
-        self.assertEqual(2, support.run_main("session", "middle").returncode)
-        self.assertEqual(2, support.run_main("session", "start", stdin="{").returncode)
+        for word, stdin in (
+            ("middle", '{"session_id": "s"}'), ("start", ""), ("start", "{"), ("start", "[]"),
+            ("start", '{"session_id": 1}'), ("end", "{}"),
+        ):  # fmt: skip
+            done = support.run_main("session", word, stdin=stdin)
+            self.assertEqual(2, done.returncode)
+        self.assertIn("does not tell of a session", done.stderr)
+
+    @unittest.skipUnless(support.has("sh"), "no POSIX shell")
+    def test_the_hooks_and_the_monitor_start_the_compiled_form_by_either_name_of_python(self):
+        """On Windows python3 may be a stub that points to a shop; elsewhere python is missing."""
+        plugin, binaries = self.place / "plug in", self.place / "bin"
+        plugin.mkdir()
+        binaries.mkdir()
+        shutil.copy(support.A2A, plugin)
+        (self.project / "json.py").write_text("raise SystemExit('hostile')", encoding="utf-8")
+        hooks = json.loads((support.ROOT / ".claude-plugin" / "hooks.json").read_text("utf-8"))
+        manifest = json.loads((support.ROOT / ".claude-plugin" / "plugin.json").read_text("utf-8"))
+        start, end = (
+            hooks["hooks"][name][0]["hooks"][0]["command"]
+            for name in ("SessionStart", "SessionEnd")
+        )
+        (monitor,) = manifest["experimental"]["monitors"]
+        run = f"exec '{sys.executable}' \"$@\""
+        shop, shell = "echo 'get it from the shop' >&2; exit 49", shutil.which("sh")
+        for number, scripts in enumerate(({"python3": run}, {"python3": shop, "python": run})):
+            for name in ("python3", "python"):
+                (binaries / name).unlink(missing_ok=True)
+            for name, script in scripts.items():
+                (binaries / name).write_text(f"#!{shell}\n{script}\n", encoding="utf-8")
+                (binaries / name).chmod(0o755)
+            env = support.clean_environment(
+                PATH=str(binaries), PYTHONDONTWRITEBYTECODE=None, CLAUDE_PLUGIN_ROOT=str(plugin),
+                CLAUDE_PROJECT_DIR=str(self.project), CLAUDE_PLUGIN_DATA=str(self.data),
+                CLAUDE_ENV_FILE=str(self.place / f"env-{number}.sh"),
+            )  # fmt: skip
+            for command in (start, end):
+                done = subprocess.run(
+                    [shell, "-c", command], env=env, cwd=self.project, capture_output=True,
+                    input=b'{"session_id": "s"}', timeout=60,
+                )  # fmt: skip
+                self.assertEqual(0, done.returncode, done.stderr)
+            text = (self.place / f"env-{number}.sh").read_text(encoding="utf-8")
+            self.assertEqual(1, text.count("export A2A_SESSION=s\n"), "once, not twice")
+            command = [shell, "-c", monitor["command"]]
+            with support.Process(command, env=env, cwd=self.project) as child:
+                path = self.project / ".a2a" / "tasks" / f"task-{number}"
+                path.mkdir(parents=True)
+                task = {"taskId": "t", "turn": 1, "state": a2a.WORKING}
+                a2a.write_whole(str(path / "task.json"), json.dumps(task))
+                child.wait_for(f"a2a task task-{number} turn 1")
+        self.assertTrue(list(plugin.glob("__pycache__/a2a.*.pyc")))
 
 
 if __name__ == "__main__":
