@@ -94,6 +94,7 @@ if TYPE_CHECKING:
     import shutil
     import signal
     import socket
+    import sqlite3
     import ssl
     import struct
     import subprocess
@@ -173,6 +174,7 @@ else:
         "shutil",
         "signal",
         "socket",
+        "sqlite3",
         "ssl",
         "struct",
         "subprocess",
@@ -309,6 +311,8 @@ TOKEN_LEEWAY_S = 30  # that the clocks of issuer and server may differ by
 # Tasks.
 KEEP_TASKS = 1000  # terminal tasks kept for one owner
 STORE_BYTES = 256 * 1024 * 1024  # all tasks in memory together
+STORE_FILE_BYTES = 1024 * 1024 * 1024  # all tasks in a file together
+BEHIND_S = 0.05  # a chunk is in the file so much later at most
 TASK_BYTES = 160 * 1024 * 1024  # one task: a whole request, and OUTBOX_BYTES in base64
 TASK_ARTIFACTS = 10_000  # of one task; a new one is compared with all before it
 SUBSCRIBER_EVENTS = 256  # events a slow subscriber may fall behind before it is dropped
@@ -10299,9 +10303,7 @@ class Record:
         """Give the task's dict, unpacked when it has ended."""
         if self.task is not None:
             return self.task
-        task = Written(json.loads(self.packed))
-        task.json = self.packed
-        return task
+        return _unpacked(self.packed)
 
 
 class Timeline:
@@ -10400,21 +10402,15 @@ class MemoryStore:
         record = space and space.records.get(task_id)
         if not record or record.task is None:
             return False
-        update = event.get("statusUpdate")
-        if update is None:
-            update = event.get("artifactUpdate")
-            self._grow(
-                record, sum(map(_weight, update["artifact"]["parts"] if update else (event,)))
-            )
-            apply(record.task, event)
-            return True
-        status = update["status"]
-        if "message" in status and status["state"] not in TERMINAL_STATES:
-            self._grow(record, _weight(status))
+        status = event["statusUpdate"]["status"] if "statusUpdate" in event else None
+        ends = status is not None and status["state"] in TERMINAL_STATES
+        if not ends:
+            self._grow(record, _event_weight(event))
         apply(record.task, event)
-        if status["state"] in TERMINAL_STATES:
+        if ends:
             self._pack(record)
-        self._file(record, status)
+        if status is not None:
+            self._file(record, status)
         return True
 
     async def get(self, owner: Owner, task_id: str) -> Object | None:
@@ -10534,6 +10530,636 @@ class MemoryStore:
         if not space.records:
             del self._spaces[space.owner]
         return True
+
+
+# What a database of version n lacks to be one of n + 1. The events of a task are the rows from
+# number << 24 on, and so need no index: first the JSON of the task as it was made, then what
+# happened to it; once it has ended, the JSON of the whole task alone.
+DATABASE_STEPS = (
+    """
+CREATE TABLE task (
+    sequence INTEGER PRIMARY KEY, number INTEGER NOT NULL, owner TEXT NOT NULL, id BLOB NOT NULL,
+    context BLOB NOT NULL, state TEXT NOT NULL, timestamp TEXT NOT NULL, size INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX task_id ON task (owner, id);
+CREATE INDEX task_owner ON task (owner);
+CREATE INDEX task_context ON task (owner, context);
+CREATE INDEX task_state ON task (owner, state);
+CREATE TABLE event (id INTEGER PRIMARY KEY, json BLOB NOT NULL)""",
+)
+DATABASE_ID = 0x61326131  # "a2a1" in the header of the file
+LAST_EVENT = (1 << 24) - 1  # of a task
+# The plus keeps the index on the state out of it: wanted is the order of the sequence.
+HAS_ENDED = f"+state IN {tuple(sorted(TERMINAL_STATES))}"
+
+
+def open_database(path: str) -> sqlite3.Connection:
+    """Open a file of tasks for this process alone, or make it.
+
+    Raises  UsageError: it cannot be used; it is none of ours, or another server's
+    """
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        with contextlib.suppress(OSError):
+            os.chmod(path, 0o600)
+        try:
+            db = _use_database(path)
+        except sqlite3.OperationalError as error:
+            if "disk I/O" not in str(error):
+                raise
+            log(f"{path}: its file system has no locks; see that no other server uses the file")
+            url = urllib.parse.quote(os.path.abspath(path).replace("\\", "/"))
+            db = _use_database(f"file:{url}?nolock=1")
+        with contextlib.suppress(OSError), open(path + "-server", "w", encoding="ascii") as file:
+            file.write(f"process {os.getpid()}")
+        return db
+    except OSError as error:
+        raise unusable(path, error.strerror) from error
+    except sqlite3.Error as error:
+        text = str(error)
+        if "locked" in text:
+            text = "it is in use"
+            with contextlib.suppress(OSError), open(path + "-server", encoding="ascii") as file:
+                text += f" by {file.read(100)}"
+        raise unusable(path, text) from error
+
+
+def unusable(path: str, text: Any) -> UsageError:
+    """Make the error for a file of tasks that cannot be used."""
+    hint = "move it away to begin anew, or choose another: --store sqlite:FILE, or --store memory"
+    return UsageError(f"{path} cannot be used: {text}", hint=hint)
+
+
+def _use_database(path: str) -> sqlite3.Connection:
+    """Connect, lock the file and bring it up to date."""
+    uri = path.startswith("file:")
+    db = sqlite3.connect(path, 1, isolation_level=None, check_same_thread=False, uri=uri)
+    try:
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")  # kept; WAL then needs no shared memory
+        db.execute("BEGIN EXCLUSIVE")
+        version = _pragma(db, "user_version")
+        if _pragma(db, "application_id") != DATABASE_ID and _pragma(db, "schema_version"):
+            raise sqlite3.DatabaseError("it is the database of another program")
+        if version > len(DATABASE_STEPS):
+            raise sqlite3.DatabaseError("a newer version of this program made it")
+        for step in DATABASE_STEPS[version:]:
+            for statement in step.split(";"):
+                db.execute(statement)
+        db.execute(f"PRAGMA application_id = {DATABASE_ID}")
+        db.execute(f"PRAGMA user_version = {len(DATABASE_STEPS)}")
+        db.execute("COMMIT")
+        if _pragma(db, "journal_mode = WAL") != "wal":
+            log(f"{path}: its file system allows no write-ahead log, so that writing takes longer")
+        db.execute("PRAGMA synchronous = NORMAL")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _pragma(db: sqlite3.Connection, text: str) -> Any:
+    return db.execute("PRAGMA " + text).fetchone()[0]
+
+
+class TaskFile:
+    """What is done to a file of tasks, all of it in the thread of its Writer."""
+
+    def __init__(self, path: str, keep_tasks: int) -> None:
+        self.path, self._keep_tasks = path, keep_tasks
+        self.db = open_database(path)
+        self._totals: dict[tuple[str, bytes, str], int] = {}  # by owner, context, state
+
+    def transact(self, jobs: Sequence[Any]) -> list[Any]:
+        """Do jobs, all of them or none; give what they gave."""
+        try:
+            self.db.execute("BEGIN IMMEDIATE")
+            results = [function(*args) for _, _, function, args in jobs]
+            self.db.execute("COMMIT")
+            return results
+        except BaseException:
+            self._totals.clear()
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+            raise
+
+    def insert(self, row: Sequence[Any], data: bytes) -> int:
+        """Add a task; give the bytes of those that had to go for it."""
+        self.db.execute("INSERT INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        self.db.execute("INSERT INTO event VALUES (?, ?)", (row[1] << 24, data))
+        self._count(row[2], row[4], row[5], 1)
+        return self._evict(row[2], row[5])
+
+    def write(self, key: tuple[str, bytes], at: int, data: bytes, status: Sequence[Any]) -> int:
+        """Add an event of an open task; at the first one's place, all of the task instead.
+
+        status  (sequence, state, timestamp, size) if it changes
+        """
+        if status:
+            found = "SELECT sequence, context, state FROM task WHERE owner = ? AND id = ?"
+            before, context, state = self.db.execute(found, key).fetchone()
+            changed = "sequence = ?, state = ?, timestamp = ?, size = ?"
+            self.db.execute(f"UPDATE task SET {changed} WHERE sequence = ?", (*status, before))
+            self._count(key[0], context, state, -1)
+            self._count(key[0], context, status[1], 1)
+        if not at & LAST_EVENT:
+            self.db.execute("DELETE FROM event WHERE id BETWEEN ? AND ?", (at, at | LAST_EVENT))
+        self.db.execute("INSERT INTO event VALUES (?, ?)", (at, data))
+        return self._evict(key[0], status[1]) if status else 0
+
+    def make_room(self, size: int) -> int:
+        """Drop ended tasks, the oldest first, of so many bytes together; give their bytes."""
+        return self._drop(HAS_ENDED, (), 1000, size)
+
+    def drop(self, key: tuple[str, bytes]) -> None:
+        """Drop a task."""
+        self._drop("owner = ? AND id = ?", key, 1)
+
+    def _evict(self, owner: str, state: str) -> int:
+        if not self._keep_tasks or state not in TERMINAL_STATES:
+            return 0
+        ended = sum([self._total(owner, b"", state) for state in TERMINAL_STATES])
+        return self._drop("owner = ? AND " + HAS_ENDED, (owner,), ended - self._keep_tasks)
+
+    def _drop(self, where: str, values: Sequence[Any], count: int, size: int = sys.maxsize) -> int:
+        if count <= 0:
+            return 0
+        columns, freed = "sequence, number, owner, context, state, size", 0
+        found = f"SELECT {columns} FROM task WHERE {where} ORDER BY sequence LIMIT {count}"
+        for sequence, number, owner, context, state, bytes_ in self.db.execute(
+            found, values
+        ).fetchall():
+            if freed >= size:
+                break
+            events = number << 24, number << 24 | LAST_EVENT
+            self.db.execute("DELETE FROM task WHERE sequence = ?", (sequence,))
+            self.db.execute("DELETE FROM event WHERE id BETWEEN ? AND ?", events)
+            self._count(owner, context, state, -1)
+            freed += bytes_
+        return freed
+
+    def get(self, key: tuple[str, bytes]) -> bytes | None:
+        """Give the JSON of an ended task."""
+        found = "SELECT json FROM task JOIN event ON event.id = number << 24"
+        row = self.db.execute(f"{found} WHERE owner = ? AND task.id = ?", key).fetchone()
+        return row and bytes(row[0])
+
+    def page(
+        self, owner: str, context: bytes, state: str, after: str, before: int, size: int
+    ) -> tuple[int, list[Any]]:
+        """Give how many tasks the filters leave, and (sequence, id, size, JSON) of the page's.
+
+        They are those before a sequence, and one more; the JSON of open ones is None.
+        """
+        where, values = _filters(owner, context, state)
+        if after:
+            where, values = where + " AND timestamp >= ?", [*values, after]
+            total = self.db.execute(f"SELECT count(*) FROM task WHERE {where}", values).fetchone()[
+                0
+            ]
+        else:
+            total = self._total(owner, context, state)
+        data = (
+            f"CASE WHEN {HAS_ENDED} THEN (SELECT json FROM event WHERE event.id = number << 24) END"
+        )
+        found = f"SELECT sequence, id, size, {data} FROM task WHERE {where} AND sequence < ?"
+        rows, room = [], PAGE_BYTES
+        for row in self.db.execute(
+            found + " ORDER BY sequence DESC LIMIT ?", (*values, before, size + 1)
+        ):
+            rows.append(row)
+            room -= row[2]
+            if room < 0 and len(rows) > 1:
+                break
+        return total, rows
+
+    def _total(self, owner: str, context: bytes, state: str) -> int:
+        name = owner, context, state
+        if name not in self._totals:
+            if len(self._totals) > 10_000:
+                self._totals.clear()
+            where, values = _filters(*name)
+            found = self.db.execute(f"SELECT count(*) FROM task WHERE {where}", values)
+            self._totals[name] = found.fetchone()[0]
+        return self._totals[name]
+
+    def _count(self, owner: str, context: bytes, state: str, by: int) -> None:
+        totals = self._totals
+        for name in (
+            (owner, b"", ""),
+            (owner, context, ""),
+            (owner, b"", state),
+            (owner, context, state),
+        ):
+            if name in totals:
+                totals[name] += by
+
+    def load(self) -> tuple[int, int, int, list[Any]]:
+        """Give the latest sequence and number, the bytes of ended tasks, and the open ones.
+
+        An open one is (owner, task, number, events).
+        Raises  UsageError: the file is damaged
+        """
+        try:
+            ended = f"sum(CASE WHEN {HAS_ENDED} THEN size ELSE 0 END)"
+            latest = self.db.execute(f"SELECT max(sequence), max(number), {ended} FROM task")
+            sequence, number, size = latest.fetchone()
+            found = f"SELECT owner, number FROM task WHERE NOT ({HAS_ENDED}) ORDER BY sequence"
+            kept = [self._load_one(*row) for row in self.db.execute(found).fetchall()]
+        except (sqlite3.Error, A2AError, LookupError, TypeError, ValueError) as error:
+            self.db.close()
+            raise unusable(self.path, f"it is damaged ({error})") from error
+        return sequence or 0, number or 0, size or 0, kept
+
+    def _load_one(self, owner: str, number: int) -> tuple[Owner, Object, int, int]:
+        """Put an open task together from its events."""
+        events = number << 24, number << 24 | LAST_EVENT
+        found = "SELECT id, json FROM event WHERE id BETWEEN ? AND ? ORDER BY id"
+        rows = self.db.execute(found, events).fetchall()
+        task: Object = json.loads(rows[0][1])
+        for row in rows[1:]:
+            apply(task, json.loads(row[1]), lenient=True)
+        return tuple(json.loads(owner)), task, number, (rows[-1][0] & LAST_EVENT) + 1
+
+
+class Writer:
+    """The one thread that works on a file of tasks, in the order in which it is told to.
+
+    All that waits is done in one transaction. A job is a function and its arguments; done(result,
+    error) is called in the loop once the file has it, and gives what the job's future gives.
+    """
+
+    def __init__(self, file: TaskFile) -> None:
+        self._file = file
+        self._jobs: list[Any] = []  # for the next transaction
+        self._queue: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._soon = self._later = self._closing = False
+        self._trouble = ""  # the latest error, which is logged once
+        self._thread = threading.Thread(target=self._work, name="a2a-store", daemon=True)
+        self._thread.start()
+
+    # In the loop.
+
+    def run(
+        self, done: Callable[..., Any] | None, function: Any, *args: Any
+    ) -> asyncio.Future[Any]:
+        """Do a job soon, and all that were put off before it."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._jobs.append((future, done, function, args))
+        if not self._soon:
+            self._soon, self._loop = True, loop
+            loop.call_soon(self._send)  # with all else that comes in this turn of the loop
+        return future
+
+    def put_off(self, done: Callable[..., Any] | None, function: Any, *args: Any) -> None:
+        """Do a job within BEHIND_S."""
+        self._jobs.append((None, done, function, args))
+        if not self._later:
+            self._later, self._loop = True, asyncio.get_running_loop()
+            self._loop.call_later(BEHIND_S, self._send_late)
+
+    def _send_late(self) -> None:
+        self._later = False
+        self._send()
+
+    def _send(self) -> None:
+        self._soon = False
+        if self._jobs:
+            jobs, self._jobs = self._jobs, []
+            self._queue.put(jobs)
+
+    def _deliver(self, jobs: list[Any], results: list[Any]) -> None:
+        for (future, done, _, _), (result, error) in zip(jobs, results):
+            try:
+                value = done(result, error) if done else result
+            except Exception as raised:
+                error = raised
+            if future is None or future.done():
+                continue
+            if error is None:
+                future.set_result(value)
+            else:
+                future.set_exception(error)
+
+    def close(self) -> None:
+        """Do what is left, and close the file."""
+        self._send()
+        self._closing = True
+        self._queue.put([])
+        self._thread.join(STOP_GRACE_S)
+        with contextlib.suppress(OSError):
+            os.unlink(self._file.path + "-server")
+
+    # In the thread.
+
+    def _work(self) -> None:
+        while not (self._closing and self._queue.empty()):
+            jobs = self._queue.get()
+            while not self._queue.empty():
+                jobs += self._queue.get()
+            results: list[tuple[Any, Exception | None]]
+            try:
+                results = [(result, None) for result in self._file.transact(jobs)]
+                self._trouble = ""
+            except Exception:  # then one by one: most may be well
+                results = [self._try(job) for job in jobs]
+            if self._loop is not None and jobs:
+                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+                    self._loop.call_soon_threadsafe(self._deliver, jobs, results)
+        self._file.db.close()
+
+    def _try(self, job: Any) -> tuple[Any, Exception | None]:
+        try:
+            return self._file.transact([job])[0], None
+        except Exception as error:
+            if self._trouble != repr(error):
+                self._trouble = repr(error)
+                log(f"{self._file.path}: tasks cannot be stored or read: {self._trouble}")
+            text = str(error) if isinstance(error, sqlite3.Error) else "see the log"
+            return None, InternalError(f"The tasks cannot be stored or read: {text}")
+
+
+def _filters(owner: str, context: bytes, state: str) -> tuple[str, list[Any]]:
+    """Give a WHERE clause and its values; an empty value is no filter."""
+    given = (("owner", owner), ("context", context), ("state", state))
+    return " AND ".join([f"{column} = ?" for column, value in given if value]), [
+        value for _, value in given if value
+    ]
+
+
+class OpenTask:
+    """A task of SqliteStore that has not ended.
+
+    key      what names it in the file
+    events   how many of its rows were written
+    whole    a chunk could not be written: the next status writes the whole task
+    writing  done once what is on its way has arrived in the file
+    """
+
+    __slots__ = ("events", "key", "name", "number", "size", "task", "whole", "writing")
+
+    def __init__(self, owner: Owner, task: Object, number: int) -> None:
+        self.task, self.number = task, number
+        self.name = owner, task["id"]
+        self.key = _file_key(*self.name)
+        self.events = 1
+        self.size = 0
+        self.whole = False
+        self.writing: asyncio.Future[Any] | None = None
+
+
+def _file_key(owner: Owner, task_id: str) -> tuple[str, bytes]:
+    return write_json(owner).decode(), _file_bytes(task_id)
+
+
+def _file_bytes(text: str) -> bytes:
+    """Give a text as the file has it: SQLite's own are no good for NUL and half surrogate pairs."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+class SqliteStore:
+    """Tasks in a file, with which the next server goes on; else it does what MemoryStore does.
+
+    Open tasks are in memory as well, ended ones in the file alone. Tasks, messages, questions and
+    ends are in the file before anybody is told of them, all else is within BEHIND_S: of what was
+    told, a kill loses at most a chunk so young. A power cut can take what the system itself has not
+    written yet, often some seconds; then the file is older, but sound.
+
+    path         of the file; a log beside it is put into it at the end
+    keep_tasks   ended tasks kept for an owner, the oldest are dropped; 0 is no bound
+    limit_bytes  all tasks together; open ones take STORE_BYTES at most
+    Raises       UsageError: the file cannot be used
+    """
+
+    def __init__(
+        self, path: str, keep_tasks: int = KEEP_TASKS, limit_bytes: int = STORE_FILE_BYTES
+    ) -> None:
+        self.limit_bytes = limit_bytes
+        self._open: dict[tuple[Owner, str], OpenTask] = {}
+        self._asking: dict[tuple[Owner, str], OpenTask] = {}  # who waits longest is the first
+        self._file = TaskFile(path, keep_tasks)
+        self._sequence, self._number, self.bytes, kept = self._file.load()
+        self._writer = Writer(self._file)
+        self._open_bytes = 0
+        for owner, task, number, events in kept:
+            record = OpenTask(owner, task, number)
+            record.events = events
+            self._count(record, RECORD_BYTES + _weight(task))
+            self._place(record)
+
+    async def create(self, owner: Owner, task: Object) -> None:
+        """Store a new task, open or already at its end.
+
+        Raises  RateLimitedError: there is no room, and nothing that could be dropped
+                InternalError: the file takes nothing
+        """
+        self._number += 1
+        record = OpenTask(owner, task, self._number)
+        data, status, ended = write_json(task), task["status"], is_terminal(task)
+        await self._grow(record, RECORD_BYTES + (len(data) if ended else _weight(task)), ended)
+
+        def arrived(freed: int, error: Exception | None) -> None:
+            if ended or error is not None:
+                self._forget(record, freed if error is None else record.size)
+            else:
+                self._place(record)
+
+        self._sequence += 1
+        names = self._sequence, record.number, *record.key, _file_bytes(task["contextId"])
+        row = (*names, status["state"], status["timestamp"][:-1], record.size)
+        await self._writer.run(arrived, self._file.insert, row, data)
+
+    async def apply(self, owner: Owner, task_id: str, event: Object) -> bool:
+        """Apply an event to an open task; False when there is none: it has ended, or never was.
+
+        Raises  InvalidAgentResponseError: the event does not fit the task, or makes it too big
+                InternalError: the file takes nothing
+        """
+        record = self._open.get((owner, task_id))
+        while record and record.writing and not record.writing.done():
+            await asyncio.wait([record.writing])  # one thing after another
+            record = self._open.get((owner, task_id))
+        if record is None:
+            return False
+        status = event["statusUpdate"]["status"] if "statusUpdate" in event else {}
+        state = status.get("state", "")
+        behind, ends = state in (SUBMITTED, WORKING), state in TERMINAL_STATES
+        behind = behind or "artifactUpdate" in event
+        whole = ends or (record.whole and not behind)
+        data = write_json(_after(record.task, event) if whole else event)
+        size = RECORD_BYTES + len(data) - record.size if ends else _event_weight(event)
+        await self._grow(record, size, ends)
+        if self._open.get(record.name) is not record:
+            return False  # it had to make room
+        at = record.number << 24 | (0 if whole else record.events)
+        record.events += 1
+        moved: Sequence[Any] = ()
+        if status:
+            self._sequence += 1
+            moved = self._sequence, state, status["timestamp"][:-1], record.size
+        if behind:
+            apply(record.task, event)
+            if status:
+                self._place(record)
+            if not record.whole:
+                kept = functools.partial(self._kept, record)
+                self._writer.put_off(kept, self._file.write, record.key, at, data, moved)
+            return True
+
+        def arrived(freed: int, error: Exception | None) -> None:
+            if error is None:
+                self._arrived(record, event, whole, freed if ends else None)
+
+        record.writing = self._writer.run(arrived, self._file.write, record.key, at, data, moved)
+        await record.writing
+        return True
+
+    def _kept(self, record: OpenTask, _: int, error: Exception | None) -> None:
+        record.whole = record.whole or error is not None
+
+    def _arrived(self, record: OpenTask, event: Object, whole: bool, freed: int | None) -> None:
+        """Do to an open task in memory what was done to it in the file."""
+        apply(record.task, event)
+        if whole:
+            record.events, record.whole = 1, False
+        if freed is None:
+            self._place(record)
+        else:
+            self._forget(record, freed)
+
+    async def get(self, owner: Owner, task_id: str) -> Object | None:
+        """Give a task of this owner: the live dict of an open one, or None."""
+        record = self._open.get((owner, task_id))
+        if record is not None:
+            return record.task
+        key = _file_key(owner, task_id)
+        data = await self._writer.run(None, self._file.get, key)
+        return _unpacked(data) if data else None
+
+    async def list(self, owner: Owner, params: Object) -> Object:
+        """Give a ListTasksResponse for a ListTasksRequest whose numbers have been checked.
+
+        Raises  InvalidParamsError: a page token that is none of ours
+        Source  A2A section 3.1.4
+        """
+        before, size = (
+            _read_page_token(params.get("pageToken", "")),
+            params.get("pageSize", PAGE_SIZE),
+        )
+        key, context_id = _file_key(owner, params.get("contextId", ""))
+        state = params.get("status", UNSPECIFIED)
+        state, after = "" if state == UNSPECIFIED else state, params.get("statusTimestampAfter", "")
+
+        def arrived(found: tuple[int, Sequence[Any]], error: Exception | None) -> Object | None:
+            return None if error else self._page(owner, params, size, *found)
+
+        page: Object = await self._writer.run(
+            arrived, self._file.page, key, context_id, state, after[:-1], before, size
+        )
+        return page
+
+    def _page(
+        self, owner: Owner, params: Object, limit: int, total: int, rows: Sequence[Any]
+    ) -> Object:
+        """Make the page of rows that are still there."""
+        tasks: list[Object] = []
+        token, last, room = "", "", PAGE_BYTES
+        for sequence, raw_id, size, data in rows:
+            task_id = raw_id.decode("utf-8", "surrogatepass")
+            record = None if data else self._open.get((owner, task_id))
+            if not data and record is None:
+                continue
+            room -= record.size if record else size
+            if len(tasks) == limit or (tasks and room < 0):
+                token = last
+                break
+            tasks.append(_listed(record.task if record else _unpacked(data), params))
+            last = f"{sequence}.{task_id}"
+        return {"tasks": tasks, "nextPageToken": token, "pageSize": limit, "totalSize": total}
+
+    def left(self) -> Sequence[tuple[Owner, str]]:
+        """Name the open tasks."""
+        return [*self._open]
+
+    def close(self) -> None:
+        """Write what is not in the file yet, and let it go."""
+        self._writer.close()
+
+    def _place(self, record: OpenTask) -> None:
+        """Have a task among the open ones, and if it waits for an answer, last among those."""
+        self._open[record.name] = record
+        self._asking.pop(record.name, None)
+        if record.task["status"]["state"] == INPUT_REQUIRED:
+            self._asking[record.name] = record
+
+    def _forget(self, record: OpenTask, freed: int) -> None:
+        """A task is no longer open."""
+        self._open.pop(record.name, None)
+        self._asking.pop(record.name, None)
+        self._open_bytes -= record.size
+        self.bytes -= freed
+
+    async def _grow(self, record: OpenTask, size: int, final: bool = False) -> None:
+        """Count bytes more for a task; final ones are always taken, what it takes is dropped."""
+        limit = self.limit_bytes
+        while limit and self.bytes + size > limit:
+            excess = self.bytes + size - limit
+            freed = await self._writer.run(None, self._file.make_room, excess)
+            self.bytes -= freed
+            if not freed and not self._drop_asking(record):
+                break
+        while limit and not final and self._open_bytes + size > STORE_BYTES:
+            if not self._drop_asking(record):
+                break
+        else:
+            limit = limit if self.bytes + size > limit else 0
+        if not final and limit:
+            raise RateLimitedError("There is no room for more tasks", retry_after_s=60)
+        if not final and record.size + size > TASK_BYTES:
+            raise InvalidAgentResponseError("The task has become too big")
+        self._count(record, size)
+
+    def _count(self, record: OpenTask, size: int) -> None:
+        record.size += size
+        self.bytes += size
+        self._open_bytes += size
+
+    def _drop_asking(self, but: OpenTask) -> bool:
+        """Drop the task that has waited longest for an answer."""
+        for record in self._asking.values():
+            if record is not but and (record.writing is None or record.writing.done()):
+                self._forget(record, record.size)
+                self._writer.put_off(None, self._file.drop, record.key)
+                return True
+        return False
+
+
+def _after(task: Object, event: Object) -> Object:
+    """Give a task as it will be after a status or a message."""
+    after = {**task}
+    if "history" in task:
+        after["history"] = task["history"][:]
+    apply(after, event)
+    return after
+
+
+def _event_weight(event: Object) -> int:
+    """Estimate the bytes by which an event makes an open task grow."""
+    if "artifactUpdate" in event:
+        return sum(map(_weight, event["artifactUpdate"]["artifact"]["parts"]))
+    status = event["statusUpdate"]["status"] if "statusUpdate" in event else None
+    return (
+        _weight(event if status is None else status) if status is None or "message" in status else 0
+    )
+
+
+def _unpacked(data: bytes) -> Object:
+    """Give an ended task from its JSON."""
+    task = Written(json.loads(data))
+    task.json = data
+    return task
 
 
 def _weight(value: Json) -> int:

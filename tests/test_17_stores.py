@@ -1,7 +1,10 @@
-"""Chapter 17: tasks in memory."""
+"""Chapter 17: tasks in memory and in a file; every test of the one is a test of the other."""
 
+import asyncio
+import os
 import pathlib
 import sys
+import tempfile
 import unittest
 import uuid
 
@@ -46,7 +49,11 @@ def numbers(page):
 
 class StoreTest(unittest.TestCase):
     def setUp(self):
-        self.store = a2a.MemoryStore()
+        self.open()
+
+    def open(self, **limits):
+        """Begin anew with an empty store."""
+        self.store = a2a.MemoryStore(**limits)
 
     def fill(self, count, owner=ANNA, **more):
         for number in range(count):
@@ -62,6 +69,36 @@ class StoreTest(unittest.TestCase):
 
     def list(self, owner=ANNA, **params):
         return self.do(self.store.list(owner, params))
+
+
+class FileTest(StoreTest):
+    """The same with SqliteStore."""
+
+    def setUp(self):
+        self.loop = asyncio.new_event_loop()
+        self.addCleanup(self.loop.close)
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.store = None
+        self.addCleanup(lambda: self.store and self.store.close())
+        self.open()
+
+    def open(self, **limits):
+        if self.store:
+            self.store.close()
+        handle, self.path = tempfile.mkstemp(dir=self.folder.name)
+        os.close(handle)
+        self.store = a2a.SqliteStore(self.path, **limits)
+
+    def do(self, coroutine):
+        return self.loop.run_until_complete(coroutine)
+
+    def fill(self, count, owner=ANNA, **more):
+        async def all_at_once():
+            made_all = [made(number, **more) for number in range(count)]
+            await asyncio.gather(*[self.store.create(owner, task) for task in made_all])
+
+        self.do(all_at_once())
 
 
 class Keeping(StoreTest):
@@ -108,7 +145,7 @@ class Keeping(StoreTest):
 
 class Bounds(StoreTest):
     def test_the_oldest_ended_tasks_of_an_owner_are_dropped(self):
-        self.store = a2a.MemoryStore(keep_tasks=3)
+        self.open(keep_tasks=3)
         self.do(self.store.create(ANNA, made(100)))
         self.fill(5, BERT, state=a2a.COMPLETED)
         self.fill(5, state=a2a.COMPLETED, context="d")
@@ -119,13 +156,13 @@ class Bounds(StoreTest):
         self.assertEqual(numbers(self.list(BERT)), [4, 3, 2])
 
     def test_an_open_task_is_not_dropped_for_their_number(self):
-        self.store = a2a.MemoryStore(keep_tasks=1)
+        self.open(keep_tasks=1)
         self.fill(50)
         self.assertEqual(self.list()["totalSize"], 50)
 
     def test_tasks_that_wait_for_an_answer_make_room_once_no_ended_one_is_left(self):
         """Or a few large messages to an agent that asks would lock everybody out for ever."""
-        self.store = a2a.MemoryStore(limit_bytes=20_000)
+        self.open(limit_bytes=20_000)
         self.do(self.store.create(BERT, made(900)))
         self.do(self.store.create(BERT, made(901, a2a.COMPLETED)))
         for number in range(100):
@@ -138,7 +175,7 @@ class Bounds(StoreTest):
         self.assertEqual(self.list(status=a2a.INPUT_REQUIRED)["totalSize"], len(kept))
 
     def test_the_task_that_grows_does_not_make_room_for_itself(self):
-        self.store = a2a.MemoryStore(limit_bytes=20_000)
+        self.open(limit_bytes=20_000)
         self.fill(3, state=a2a.INPUT_REQUIRED)
         answer = {"message": message("x" * 15_000)}
         self.assertTrue(self.do(self.store.apply(ANNA, task_id(0), answer)))
@@ -149,7 +186,7 @@ class Bounds(StoreTest):
 
     def test_keys_count_as_well(self):
         """A message's metadata may have keys of megabytes."""
-        self.store = a2a.MemoryStore(limit_bytes=50_000)
+        self.open(limit_bytes=50_000)
         wide = made(1, metadata={"k" * 60_000: 1})
         with self.assertRaises(a2a.RateLimitedError):
             self.do(self.store.create(ANNA, wide))
@@ -173,7 +210,7 @@ class Bounds(StoreTest):
         self.assertEqual(numbers(self.list(pageSize=2)), [8], "one always goes")
 
     def test_ended_tasks_make_room_across_owners(self):
-        self.store = a2a.MemoryStore(keep_tasks=0, limit_bytes=20_000)
+        self.open(keep_tasks=0, limit_bytes=20_000)
         for number in range(200):
             self.do(self.store.create((ANNA, BERT)[number % 2], made(number, a2a.COMPLETED)))
             self.assertLessEqual(self.store.bytes, 20_000)
@@ -183,7 +220,7 @@ class Bounds(StoreTest):
 
     def test_without_room_a_new_task_is_refused_and_the_old_ones_stay(self):
         """CLI-14: what is stored is bounded."""
-        self.store = a2a.MemoryStore(limit_bytes=20_000)
+        self.open(limit_bytes=20_000)
         with self.assertRaises(a2a.RateLimitedError) as caught:
             self.fill(1000)
         self.assertGreater(caught.exception.retry_after_s, 0)
@@ -193,21 +230,6 @@ class Bounds(StoreTest):
         for number in range(count):  # an open one can always end, and then it makes room
             self.do(self.store.apply(ANNA, task_id(number), status(number, a2a.FAILED, 9)))
         self.do(self.store.create(ANNA, made(1001)))
-
-    def test_nothing_is_left_of_an_owner_whose_tasks_are_gone(self):
-        self.store = a2a.MemoryStore(keep_tasks=1, limit_bytes=3000)
-        for number in range(100):
-            owner = ("key", "", str(number), "")
-            self.do(self.store.create(owner, made(number, a2a.COMPLETED, context=str(number))))
-        self.assertLess(len(self.store._spaces), 4)
-
-    def test_many_statuses_of_one_task_leave_little_behind(self):
-        self.fill(1)
-        for second in range(1000):
-            self.do(self.store.apply(ANNA, task_id(0), status(0, a2a.WORKING, second)))
-        space = self.store._spaces[ANNA]
-        for timeline in (space.everything, space.contexts["c"], *space.states.values()):
-            self.assertLess(len(timeline.entries), 20)
 
     def test_a_task_that_never_stops_growing(self):
         """CLI-14: the output of one task is bounded."""
@@ -224,13 +246,30 @@ class Bounds(StoreTest):
         self.assertEqual(self.do(self.store.get(ANNA, task_id(0)))["status"]["state"], a2a.FAILED)
 
     def test_bytes_are_given_back(self):
-        self.store = a2a.MemoryStore(keep_tasks=1)
+        self.open(keep_tasks=1)
         self.fill(10, text="x" * 10_000)
         self.assertGreater(self.store.bytes, 100_000)
         for number in range(10):
             self.do(self.store.apply(ANNA, task_id(number), chunk(number, "y")))
             self.do(self.store.apply(ANNA, task_id(number), status(number, a2a.COMPLETED, 9)))
         self.assertTrue(10_000 < self.store.bytes < 13_000, self.store.bytes)
+
+
+class Memory(StoreTest):
+    def test_nothing_is_left_of_an_owner_whose_tasks_are_gone(self):
+        self.open(keep_tasks=1, limit_bytes=3000)
+        for number in range(100):
+            owner = ("key", "", str(number), "")
+            self.do(self.store.create(owner, made(number, a2a.COMPLETED, context=str(number))))
+        self.assertLess(len(self.store._spaces), 4)
+
+    def test_many_statuses_of_one_task_leave_little_behind(self):
+        self.fill(1)
+        for second in range(1000):
+            self.do(self.store.apply(ANNA, task_id(0), status(0, a2a.WORKING, second)))
+        space = self.store._spaces[ANNA]
+        for timeline in (space.everything, space.contexts["c"], *space.states.values()):
+            self.assertLess(len(timeline.entries), 20)
 
 
 class Lists(StoreTest):
@@ -328,13 +367,25 @@ class Lists(StoreTest):
             self.assertEqual("history" in task, expected > 0)
 
     def test_a_hundred_thousand_tasks(self):
-        self.store = a2a.MemoryStore(keep_tasks=0, limit_bytes=0)
+        self.open(keep_tasks=0, limit_bytes=0)
         self.fill(20_000, state=a2a.COMPLETED)
         page = self.list()
         self.assertEqual((len(page["tasks"]), page["totalSize"]), (50, 20_000))
         token = f"{101}.{task_id(0)}"
         page = self.list(pageSize=100, pageToken=token, contextId="c")
         self.assertEqual((numbers(page), page["nextPageToken"]), (list(range(99, -1, -1)), ""))
+
+
+class KeepingInFile(FileTest, Keeping):
+    pass
+
+
+class BoundsInFile(FileTest, Bounds):
+    pass
+
+
+class ListsInFile(FileTest, Lists):
+    pass
 
 
 if __name__ == "__main__":
