@@ -100,14 +100,17 @@ class Call:
 
 
 class SdkClient:
-    """An SDK's client for one server and transport, in a process of its own."""
+    """An SDK's client for one server and transport, in a process of its own.
 
-    def __init__(self, language, url, transport):
+    key  what it signs in with, if the card asks for an API key
+    """
+
+    def __init__(self, language, url, transport, key=None):
         self.popen = subprocess.Popen(
             [str(part) for part in [*sdk_command(language, "sdk_client"), url, transport]],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=support.clean_environment(),
+            env=support.clean_environment(PEER_API_KEY=key),
         )
         self._calls = {}
         self._reader = threading.Thread(target=self._read, daemon=True)

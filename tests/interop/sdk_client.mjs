@@ -42,6 +42,7 @@ const OPERATIONS = {
     null,
     false,
   ],
+  GetExtendedAgentCard: ['GetExtendedAgentCardRequest', 'getAgentCard', 'AgentCard', false],
 };
 
 const [url, transport, operation, params] = process.argv.slice(2);
@@ -68,7 +69,7 @@ async function call(client, id, name, input) {
     if (!Object.hasOwn(OPERATIONS, name)) throw new TypeError(`no operation ${name}`);
     const [request, method, answer, streams] = OPERATIONS[name];
     const write = answer ? sdk[answer].toJSON : unwrapped;
-    const result = client[method](sdk[request].fromJSON(input));
+    const result = client[method](method === 'getAgentCard' ? undefined : sdk[request].fromJSON(input));
     if (streams) {
       for await (const event of result) say({ id, result: write(event) });
     } else {
@@ -81,9 +82,21 @@ async function call(client, id, name, input) {
   }
 }
 
+// Signs in with the key of PEER_API_KEY as the card asks for it.
+const signingIn = {
+  async before({ agentCard, options }) {
+    for (const { scheme } of Object.values(agentCard.securitySchemes)) {
+      if (scheme.$case === 'apiKeySecurityScheme') {
+        options.serviceParameters[scheme.value.name] = process.env.PEER_API_KEY;
+      }
+    }
+  },
+  async after() {},
+};
 const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
   transports: [factories[transport]],
   preferredTransports: [transport],
+  clientConfig: { interceptors: process.env.PEER_API_KEY ? [signingIn] : [] },
 });
 const client = await new ClientFactory(options).createFromUrl(url);
 if (operation) {

@@ -6,15 +6,18 @@
 A line of stdin is {"id": 1, "operation": ..., "params": ...}. TRANSPORT is JSONRPC, HTTP+JSON or
 GRPC. Each answer is a line with the id of its call: {"id": 1, "result": ...} for one answer or each
 event, then {"id": 1, "end": true}; or {"id": 1, "error": {"type": ..., "message": ...}}. Calls run
-side by side. It never shares a process with a2a.py: both are called a2a.
+side by side. It never shares a process with a2a.py: both are called a2a. A key in PEER_API_KEY is
+what the SDK's own interceptor may sign in with, as the card says.
 """
 
 import asyncio
 import json
+import os
 import sys
 
 import grpc
-from a2a.client import ClientConfig, ClientFactory
+from a2a.client import ClientConfig, ClientFactory, CredentialService
+from a2a.client.auth import AuthInterceptor
 from a2a.types import a2a_pb2
 from google.protobuf.json_format import MessageToDict, ParseDict
 
@@ -50,6 +53,13 @@ OPERATIONS = {
 }
 
 
+class OneKey(CredentialService):
+    """The same key, whatever a card calls the scheme."""
+
+    async def get_credentials(self, security_scheme_name, context):
+        return os.environ["PEER_API_KEY"]
+
+
 class Driver:
     """Clients for one server: a streaming one and one that is not."""
 
@@ -64,7 +74,9 @@ class Driver:
                 supported_protocol_bindings=[self.transport],
                 grpc_channel_factory=grpc.aio.insecure_channel,
             )
-            self.clients[streaming] = await ClientFactory(config).create_from_url(self.url)
+            signing_in = [AuthInterceptor(OneKey())] if "PEER_API_KEY" in os.environ else []
+            factory = ClientFactory(config)
+            self.clients[streaming] = await factory.create_from_url(self.url, signing_in)
         return self.clients[streaming]
 
     async def call(self, number, operation, params):
