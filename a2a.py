@@ -4583,8 +4583,13 @@ class Http2Machine:
         """Drop a stream that is done; tell whether it was."""
         if stream.state is HALF_CLOSED_LOCAL and not self.client:
             # Answered before the request came whole: the rest of it is not wanted (section 8.1).
-            self.write_reset(stream.id, NO_ERROR)
-            stream.state = CLOSED
+            # A short one is read over all the same, as curl takes a reset for the whole answer.
+            if 0 <= stream.length_left <= BODY_BEFORE_SIGN_IN_BYTES:
+                stream.held = False
+                _allow(self, stream, 0)
+            else:
+                self.write_reset(stream.id, NO_ERROR)
+                stream.state = CLOSED
         if stream.state is CLOSED:
             self.forget(stream)
         return stream.state is CLOSED
@@ -4644,10 +4649,12 @@ class Http2Connection(Http2Machine):
     def stalled(self, now_s: float) -> list[int]:
         """Give the streams on which the peer took next to nothing for WRITE_STALL_S.
 
+        So long may the rest of a request take, too, that is answered already.
         Call it every few seconds: a stream's time runs from the first call that finds it waiting.
         """
         found = []
-        for stream in self.sender.blocked.values():
+        answered = (s for s in self.streams.values() if s.state is HALF_CLOSED_LOCAL)
+        for stream in (*self.sender.blocked.values(), *answered):
             if stream.stalled_at is None:
                 stream.stalled_at = now_s
             elif now_s - stream.stalled_at > WRITE_STALL_S:
@@ -7947,6 +7954,8 @@ class Http2Lane(Lane):
             self.machine.reset(number)
             if number in self._exchanges:
                 self._exchanges[number].lose()
+        if given_up and not self.machine.streams:
+            self.wire.deadline = clock + KEEP_ALIVE_S
         self._flush()
 
     def expire(self) -> None:

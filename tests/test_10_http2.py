@@ -714,6 +714,34 @@ class Endings(Http2Case):
         self.assertEqual([], self.server.receive(headers(1, [("t", "1")])))
         self.assertEqual(b"", self.server.take_output())
 
+    def test_the_rest_of_a_short_request_is_read_over(self):
+        """curl takes a reset for a failure of the answer that came before it."""
+        limit = a2a.BODY_BEFORE_SIGN_IN_BYTES
+        for length, kinds in ((limit, []), (limit + 1, ["RST_STREAM"])):
+            with self.subTest(length):
+                self.setUp()
+                self.server.receive(headers(1, [*POST, ("content-length", str(length))], 4))
+                self.server.respond(1, 401, [], b"no")
+                sent = [found[0] for found in frames(self.server.take_output())]
+                self.assertEqual(["HEADERS", "DATA", *kinds], sent)
+        self.setUp()
+        self.server.receive(headers(1, [*POST, ("content-length", "4")], 4))
+        self.server.respond(1, 401, [], b"no")
+        self.server.take_output()
+        self.server.receive(frame("DATA", 0, 1, b"xx"))
+        self.assertEqual([1], list(self.server.streams))
+        self.server.receive(frame("DATA", 1, 1, b"yy"))
+        self.assertEqual([], list(self.server.streams))
+        self.assertEqual([], frames(self.server.take_output()))
+
+    def test_the_rest_of_a_short_request_has_its_time(self):
+        self.server.receive(headers(1, [*POST, ("content-length", "4")], 4))
+        self.server.respond(1, 401, [], b"no")
+        for second in (0.0, a2a.WRITE_STALL_S):
+            self.server.receive(frame("DATA", 0, 1, b"x"))
+            self.assertEqual([], self.server.stalled(second))
+        self.assertEqual([1], self.server.stalled(a2a.WRITE_STALL_S + 1))
+
     def test_an_early_answer_that_waits_for_a_window_comes_whole(self):
         self.server.receive(setting((4, 0)) + headers(1, POST, 4))
         self.server.respond(1, 413, [], b"no")
