@@ -74,6 +74,7 @@ if __name__ == "__main__":
 
 TYPE_CHECKING = False  # type checkers take it for True
 if TYPE_CHECKING:
+    import _thread
     import asyncio
     import base64
     import binascii
@@ -184,6 +185,7 @@ else:
         "traceback",
         "urllib.parse",
         "warnings",
+        "_thread",
     ):
         globals()[_name.partition(".")[0]] = Late(_name)
 
@@ -212,6 +214,7 @@ VERSION = "0.1.0"  # of this file; the plugin and the card carry the same
 PROTOCOL_VERSION = "1.0"  # A2A section 3.6: Major.Minor, never a patch number
 
 DEFAULT_PORT = 41241
+REDIRECT_PATH = "/callback"  # where a browser comes back to after signing in
 CARD_PATH = "/.well-known/agent-card.json"  # A2A section 8.2
 OLD_CARD_PATH = "/.well-known/agent.json"  # where agents before 0.3 kept it
 JSON_TYPE = "application/json"
@@ -265,6 +268,9 @@ IDLE_CONNECTIONS = 8  # a client keeps for one origin
 CARD_BYTES = 1024 * 1024  # an agent card; large ones have some 100 KiB
 PROVIDER_BYTES = 512 * 1024  # what an identity provider says at once; key sets are the largest
 PROVIDER_S = 15.0  # and has said by then
+POLL_PROVIDER_S = 5.0  # RFC 8628 section 3.2: how often to ask whether a person has signed in
+SIGN_IN_S = 900.0  # after which nobody will
+EXPIRY_MARGIN_S = 30.0  # a token that ends sooner is renewed: clocks differ, calls take time
 CARD_REDIRECTS = 3  # followed for a card, and for nothing else
 CARD_FRESH_S = 60.0  # a card is not asked for more often, whatever Cache-Control says
 TLS_LOOK_S = 60.0  # a server looks so often whether its certificate was renewed
@@ -370,7 +376,8 @@ CANCEL_S = 3.0  # what a cancelled agent gets to clean up, before it counts as e
 #       TransportError         unreachable or cut off
 #         Unreachable  ConnectionLost  CardNotFound  TimeoutExpired
 #       AuthError              credentials missing or refused
-#         CredentialsMissing  AuthFailed  UntrustedOrigin  TokenRefused
+#         CredentialsMissing (SignInNeeded)  AuthFailed (NotAllowed)
+#         UntrustedOrigin  TokenRefused
 #       TaskFailed             an agent's own word that a task failed
 #       Fault                  an error of A2A section 5.4 or of JSON-RPC, with its wire codes
 
@@ -510,10 +517,18 @@ class CredentialsMissing(AuthError):
     code = "A2ACLI_ERR_CREDENTIALS_MISSING"
 
 
+class SignInNeeded(CredentialsMissing):
+    """A person has to sign in, and nobody can be asked now."""
+
+
 class AuthFailed(AuthError):
     """Credentials were sent and refused; challenge is what the other side asks for."""
 
     challenge = ""
+
+
+class NotAllowed(AuthFailed):
+    """Credentials were accepted, but do not allow this: new ones of the same kind will not help."""
 
 
 class UntrustedOrigin(AuthError):
@@ -5186,7 +5201,7 @@ _ERRORS_OF_STATUS: dict[str, type[A2AError]] = {
     "RESOURCE_EXHAUSTED": RateLimitedError,
     "INTERNAL": InternalError,
     "UNAUTHENTICATED": AuthFailed,
-    "PERMISSION_DENIED": AuthFailed,
+    "PERMISSION_DENIED": NotAllowed,
     "UNAVAILABLE": TransportError,
     "DEADLINE_EXCEEDED": TimeoutExpired,
 }
@@ -5476,8 +5491,10 @@ def peer_fault(error: Json, cls: type[Fault] | None = None, retry_after_s: int =
 def _refused(status: int, headers: Mapping[str, str], words: str) -> AuthFailed:
     challenge = excerpt(headers.get("www-authenticate", ""))
     said = f": {words}" if words else ""
-    what = "does not accept the credentials" if status == 401 else "does not allow this"
-    error = AuthFailed(f"The agent {what} ({status}){said}")
+    if status == 401:
+        error = AuthFailed(f"The agent does not accept the credentials (401){said}")
+    else:
+        error = NotAllowed(f"The agent does not allow this ({status}){said}")
     error.challenge = challenge
     if challenge:
         error.hint = f"It asks for: {challenge}"
@@ -7092,6 +7109,17 @@ class Pool:
         if self.closed:
             raise TransportError("The client was closed")
 
+    def pause(self, seconds: float, patience: Patience) -> None:
+        """Sleep; close() and the deadline wake up."""
+        ends = time.monotonic() + seconds
+        while True:
+            self.check_open()
+            step = patience.at_most(PAUSE_SLICE_S)
+            left = ends - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, step))
+
     def explain(self, error: BaseException) -> None:
         """Raise a better error where it was close() that ended a call."""
         if self.closed and isinstance(error, TransportError):
@@ -8692,6 +8720,7 @@ class Scheme(NamedTuple):
     kind   "bearer", "basic", "api_key", "certificate", or "" for one that is not supported
     key    of an API key: the name of its header, query parameter or cookie
     place  of an API key: "header", "query" or "cookie"
+    detail, scopes  of OAuth 2.0 and OpenID Connect: what the card says of it, and which it wants
     """
 
     name: str
@@ -8699,9 +8728,12 @@ class Scheme(NamedTuple):
     text: str  # what it is, for people
     key: str = ""
     place: str = ""
+    detail: Object = {}
+    scopes: Sequence[str] = ()
 
 
 OPTIONS = {  # what gives a credential on the command line, for hints
+    "oauth": "--bearer TOKEN or --oauth-client-id ID",
     "bearer": "--bearer TOKEN",
     "basic": "--basic USER:PASSWORD",
     "api_key": "--api-key KEY",
@@ -8728,7 +8760,7 @@ def read_scheme(name: str, value: Object) -> Scheme:
         ("mtlsSecurityScheme", "certificate", "a client certificate"),
     ):
         if wrapper in value:
-            return Scheme(name, kind, text)
+            return Scheme(name, kind, text, detail=value[wrapper] if kind == "bearer" else {})
     if "apiKeySecurityScheme" in value:
         api_key = value["apiKeySecurityScheme"]
         place, key = api_key["location"].lower(), api_key["name"]
@@ -8750,42 +8782,56 @@ def requirements(card: Object) -> list[list[Scheme]]:
     declared = card.get("securitySchemes", {})
     schemes = {name: read_scheme(name, value) for name, value in declared.items()}
     alternatives = [
-        [schemes.get(name) or Scheme(name, "", f"{name}, which the card does not explain")
-         for name in entry.get("schemes", {})]
+        [schemes[name]._replace(scopes=scopes.get("list", ())) if name in schemes
+         else Scheme(name, "", f"{name}, which the card does not explain")
+         for name, scopes in entry.get("schemes", {}).items()]
         for entry in card.get("securityRequirements", [])
     ]  # fmt: skip
     return alternatives or [[scheme] for scheme in schemes.values()] + [[]]
 
 
-def choose_requirement(card: Object, credentials: Credentials) -> list[Scheme]:
+def choose_requirement(
+    card: Object,
+    credentials: Credentials,
+    tokens: Sequence[Callable[[Scheme], object]] = (lambda scheme: False,),
+) -> list[Scheme]:
     """Choose the first alternative of a card that the credentials meet; [] sends nothing.
 
+    tokens  say whether a token can be had for a scheme: first without a person, then with one,
+            which is worse than sending nothing where nothing will do
     Raises  CredentialsMissing: the card wants some that are not there; the hint names the options
     """
     alternatives = requirements(card)
-    for alternative in alternatives:
-        if alternative and _meets(alternative, credentials):
-            return alternative
-    if [] in alternatives:
-        return []
+    for can in tokens:
+        for alternative in alternatives:
+            if alternative and _meets(alternative, credentials, can):
+                return alternative
+        if [] in alternatives:
+            return []
     wanted = " or ".join(" with ".join(s.text for s in a) for a in alternatives)
-    options = {OPTIONS[s.kind]: None for a in alternatives for s in a if s.kind}
+    options = {
+        OPTIONS["oauth" if s.detail else s.kind]: 0 for a in alternatives for s in a if s.kind
+    }
     hint = f"Give {' or '.join(options)}." if options else ""
     raise CredentialsMissing(f"The agent asks for {wanted}", hint=hint)
 
 
-def _meets(alternative: list[Scheme], credentials: Credentials) -> bool:
-    given = {
-        "bearer": bool(credentials.bearer),
-        "basic": bool(credentials.basic),
-        "certificate": credentials.certificate,
-    }
+def _meets(
+    alternative: list[Scheme], credentials: Credentials, can: Callable[[Scheme], object]
+) -> bool:
     keys = [scheme for scheme in alternative if scheme.kind == "api_key"]
     if len(keys) > 1 and isinstance(credentials.api_key, str):
         return False  # which of the two it is, is not for us to guess
-    return all(credentials.key_for(s.name) for s in keys) and all(
-        given.get(s.kind, False) for s in alternative if s.kind != "api_key"
-    )
+    given = {
+        "bearer": credentials.bearer,
+        "basic": credentials.basic,
+        "certificate": credentials.certificate,
+    }
+    return all(
+        credentials.key_for(s.name) if s.kind == "api_key"
+        else given.get(s.kind) or (s.detail and can(s))
+        for s in alternative
+    )  # fmt: skip
 
 
 def attach(
@@ -8911,7 +8957,7 @@ def read_provider_url(text: str) -> Url:
     except UsageError as error:
         raise AuthFailed(f"The identity provider has an address that is none: {error}") from None
     if url.scheme == "http" and not is_loopback(url.host):
-        raise UntrustedOrigin(f"{url} is not asked: tokens and keys need https, or this machine")
+        raise AuthFailed(f"{url} is not asked: tokens and keys need https, or this machine")
     return url
 
 
@@ -8930,7 +8976,9 @@ def fetch_json(
              object; PeerError, TransportError; TimeoutExpired: that of patience
     Source   RFC 6749 sections 4.1.3 and 5; RFC 8414 section 3
     """
-    url, fields = read_provider_url(place), [("accept", JSON_TYPE), *headers]
+    # A kept connection could make us send a code or token again that is good for one time only.
+    url, fields = read_provider_url(place), [("accept", JSON_TYPE), ("connection", "close")]
+    fields += headers
     body = urllib.parse.urlencode(form).encode() if form is not None else b""
     if form is not None:
         fields.append(("content-type", "application/x-www-form-urlencoded"))
@@ -9008,6 +9056,624 @@ def _same_origin(first: Json, second: str) -> bool:
         return False
 
 
+# --- OAuth 2.0 ----------------------------------------------------------------------------------
+
+
+class OAuthOptions(NamedTuple):
+    """What identity providers know this client by, and what it asks them for.
+
+    issuer       who may have the secret, and whose metadata say where it goes
+    scope        scopes beside those that the card asks for, with blanks between them
+    redirect     where a browser comes back to: "127.0.0.1" or "localhost", and a port, 0 for any
+    token_file   keeps tokens, also for later clients; "" keeps them in memory
+    ask          tells a person how to sign in, and gives a URL to open or ""; None: nobody is there
+    certificate  TLS has a client certificate, which may stand in for the secret (RFC 8705)
+    """
+
+    client_id: str = ""
+    client_secret: str = ""
+    issuer: str = ""
+    scope: str = ""
+    audience: str = ""
+    redirect: tuple[str, int] = ("127.0.0.1", 0)
+    token_file: str = ""
+    ask: Callable[[str, str], None] | None = None
+    certificate: bool = False
+
+    def __repr__(self) -> str:
+        return "OAuthOptions(...)"  # never in a traceback or a log
+
+    def scopes(self, scheme: Scheme) -> list[str]:
+        """Give the scopes to ask for."""
+        return sorted({*scheme.scopes, *self.scope.split()})
+
+
+class Grant(NamedTuple):
+    """A way to a token; implicit and password are none any more (RFC 9700 section 2)."""
+
+    name: str  # for people
+    flow: str  # in cards
+    kind: str  # in metadata and token requests
+    endpoint: str = ""  # what it needs beside the token endpoint, in metadata
+    field: str = ""  # and in cards
+
+
+GRANTS = (  # the best first: without a person, then on whatever machine the browser is
+    Grant("client-credentials", "clientCredentials", "client_credentials"),
+    Grant("device", "deviceCode", "urn:ietf:params:oauth:grant-type:device_code",
+          "device_authorization_endpoint", "deviceAuthorizationUrl"),
+    Grant("browser", "authorizationCode", "authorization_code",
+          "authorization_endpoint", "authorizationUrl"),
+)  # fmt: skip
+
+
+def _text(answer: Object, name: str) -> str:
+    value = answer.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _texts(answer: Object, name: str) -> list[str]:
+    value = answer.get(name)
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def read_seconds(value: Json, default: float) -> float:
+    """Read a number of seconds, which some write as text; what is none counts as missing."""
+    if isinstance(value, str) and re.fullmatch("[0-9]{1,12}", value):
+        return float(value)
+    known = isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+    return float(min(value, 10**12)) if known else default
+
+
+def scheme_urls(scheme: Scheme) -> list[str]:
+    """Give every URL by which a card says where tokens come from."""
+    detail, flows = scheme.detail, scheme.detail.get("flows", {}).values()
+    names = ("openIdConnectUrl", "oauth2MetadataUrl", "tokenUrl", *(g.field for g in GRANTS[1:]))
+    return [one[name] for one in (detail, *flows) for name in names if one.get(name)]
+
+
+def find_grants(
+    pool: Pool, scheme: Scheme, options: OAuthOptions, agent: str, patience: Patience
+) -> dict[Grant, Object]:
+    """Give the grants that a card and its provider offer, each with metadata for it.
+
+    Metadata of the issuer that the user named decide over what the card says; a card's own URLs
+    stand where there are none.
+    agent    the origin that the card came from
+    Raises   AuthFailed: the card leads to another provider than the user named, or nowhere
+    """
+    flows = scheme.detail.get("flows", {})
+    metadata = _find_metadata(pool, scheme, options, agent, patience)
+    found = {}
+    for grant in GRANTS:
+        flow = flows.get(grant.flow, {})
+        ends = metadata
+        if not metadata:
+            ends = {"token_endpoint": flow.get("tokenUrl")}
+            ends[grant.endpoint] = flow.get(grant.field, "")
+        needed = [name for name in ("token_endpoint", grant.endpoint) if name]
+        kinds = _texts(metadata, "grant_types_supported") or [grant.kind]
+        if (flow or not flows) and grant.kind in kinds and all(_text(ends, n) for n in needed):
+            found[grant] = ends
+    return found
+
+
+def _find_metadata(
+    pool: Pool, scheme: Scheme, options: OAuthOptions, agent: str, patience: Patience
+) -> Object:
+    """Give the metadata of the scheme's provider, {} where its flows say enough."""
+    urls, issuer = scheme_urls(scheme), options.issuer
+    flows = scheme.detail.get("flows", {}).values()
+    by_flow = any(flow.get("tokenUrl") for flow in flows)
+    if not urls:
+        raise AuthFailed(f"The agent's card does not say where to get {scheme.text}")
+    if issuer:
+        try:
+            metadata = discover(pool, issuer, patience)
+        except AuthFailed:
+            if not by_flow or not all(_same_origin(issuer, url) for url in urls):
+                raise
+            return {}
+        known = [issuer, *(metadata[name] for name in metadata if name.endswith("_endpoint"))]
+        for url in urls:
+            if not any(_same_origin(one, url) for one in known):
+                said = f"The agent's card wants tokens of {url}, which is not of {issuer}"
+                raise AuthFailed(said, hint="--oauth-issuer names the provider for this agent.")
+        return metadata
+    for url in urls:
+        _check_named_by_card(url, agent)
+    return {} if by_flow else discover(pool, "", patience, document=urls[0])
+
+
+def _check_named_by_card(url: str, agent: str) -> None:
+    """Refuse what a card of elsewhere wants of this machine."""
+    if is_loopback(read_provider_url(url).host) and not is_loopback(read_url(agent).host):
+        said = f"The agent's card wants tokens of {url}, which is this machine"
+        raise AuthFailed(said, hint="If that is meant: --oauth-issuer URL")
+
+
+def refusal(answer: Object) -> AuthFailed:
+    """Make the error for an answer of a provider that gives no token (RFC 6749 section 5.2)."""
+    error = excerpt(_text(answer, "error"))
+    words = excerpt(_text(answer, "error_description"))
+    known = {
+        "access_denied": "the sign-in was declined",
+        "expired_token": "the code was not used in time",
+    }
+    said = known.get(error) or error or "its answer holds no token"
+    failed = AuthFailed(f"No token was given: {said}" + (f" ({words})" if words else ""))
+    if error in ("invalid_client", "unauthorized_client"):
+        failed.hint = "Check the client's id and secret, and what it may do at the provider."
+    return failed
+
+
+class TokenStore:
+    """The tokens of this user, in a file that nobody else may read.
+
+    path     "" keeps them in memory
+    warn     is told when the file cannot be written: they stay in memory then
+    """
+
+    def __init__(self, path: str, warn: Callable[[str], None]) -> None:
+        self.path = path
+        self._warn = warn
+        self._held: list[Object] | None = None if path else []
+
+    def entries(self) -> list[Object]:
+        """Give what is kept, the newest last.
+
+        Raises  AuthFailed: others may read the file
+        """
+        if self._held is not None:
+            return self._held
+        with contextlib.suppress(OSError):
+            about = os.stat(self.path)
+            if os.name == "posix" and (about.st_mode & 0o077 or about.st_uid != os.getuid()):
+                raise AuthFailed(
+                    f"The tokens in {self.path} are not used: others may read or change them",
+                    hint=f"chmod 600 {self.path}, or remove it and sign in again",
+                )
+        found = read_whole(self.path).get("tokens")
+        texts = ("agent", "tokenEndpoint", "clientId", "scope", "audience", "accessToken")
+        return [
+            entry for entry in (found if isinstance(found, list) else [])
+            if isinstance(entry, dict) and all(_text(entry, n) == entry.get(n) for n in texts)
+        ]  # fmt: skip
+
+    def lock(self) -> Any:
+        """Wait for our turn to change it; give what ends the turn as a context manager."""
+        until = time.monotonic() + PROVIDER_S
+        with contextlib.suppress(OSError):
+            while self._held is None and time.monotonic() < until:
+                os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
+                lock = hold_lock(self.path + ".lock")
+                if lock is not None:
+                    return lock
+                time.sleep(0.02)
+        return contextlib.nullcontext()
+
+    def replace(self, old: Callable[[Object], bool], *new: Object) -> None:
+        """Take out the entries that are old, and put new ones in. Call it under the lock."""
+        kept = [entry for entry in self.entries() if not old(entry)]
+        if self._held is None:
+            try:
+                write_whole(self.path, write_json({"tokens": [*kept, *new]}))
+                return
+            except OSError as error:
+                self._warn(f"Tokens cannot be kept in {self.path}: {reason_of(error)}")
+        self._held = [*kept, *new]
+
+
+def is_fresh(entry: Object) -> bool:
+    """Say whether a token is good for a while yet; one that tells no end may be."""
+    return read_seconds(entry.get("expiresAt"), NEVER) - EXPIRY_MARGIN_S > time.time()
+
+
+def is_renewed(entry: Object) -> bool:
+    """Say whether there is a way to the next token without a person."""
+    return bool(_text(entry, "refreshToken")) or entry.get("grant") == GRANTS[0].name
+
+
+def describe_token(entry: Object) -> Object:
+    """Give what may be shown of a token."""
+    names = ("agent", "clientId", "grant", "issuer", "tokenEndpoint", "scope", "audience")
+    ends_at = read_seconds(entry.get("expiresAt"), 0)
+    shown = {name: entry[name] for name in names if _text(entry, name)}
+    ends = {"expiresAt": _date_time(int(ends_at)) + "Z"} if ends_at else {}
+    return {**shown, **ends, "renewed": is_renewed(entry)}
+
+
+class TokenRequests:
+    """Asks identity providers for tokens, as one client. Their metadata are called ends."""
+
+    def __init__(self, pool: Pool, options: OAuthOptions) -> None:
+        self.options = options
+        self._pool = pool
+
+    def method(self, ends: Object) -> str:
+        """Say how we sign in at the token endpoint: RFC 8414 section 2 names the default."""
+        known = _texts(ends, "token_endpoint_auth_methods_supported")
+        if self.options.client_secret:
+            by_form = "client_secret_post" in known and "client_secret_basic" not in known
+            return "client_secret_post" if by_form else "client_secret_basic"
+        tls = {"tls_client_auth", "self_signed_tls_client_auth"} & set(known)
+        return tls.pop() if self.options.certificate and tls else "none"
+
+    def endpoint(self, ends: Object, name: str) -> str:
+        """Give the URL of an endpoint; there may be another one for those with a certificate."""
+        aliases = ends.get("mtls_endpoint_aliases")  # RFC 8705 section 5
+        if self.options.certificate and isinstance(aliases, dict) and _text(aliases, name):
+            return _text(aliases, name)
+        return _text(ends, name)
+
+    def post(self, ends: Object, name: str, form: Mapping[str, str], patience: Patience) -> Object:
+        """Post a form to an endpoint, signed in as the provider wants it.
+
+        form    may name the client_id of another time
+        """
+        client, secret = form.get("client_id", self.options.client_id), self.options.client_secret
+        method, place = self.method(ends), self.endpoint(ends, name)
+        form, headers = {**form, "client_id": client}, []
+        if method == "client_secret_basic":
+            # RFC 6749 section 2.3.1: encoded before they are joined.
+            pair = ":".join(urllib.parse.quote_plus(one) for one in (client, secret))
+            headers = [("authorization", "Basic " + encode_base64(pair.encode()))]
+        elif method == "client_secret_post":
+            form["client_secret"] = secret
+        try:
+            answer = fetch_json(self._pool, place, patience, form, headers)
+            unknown = "token_endpoint_auth_methods_supported" not in ends
+            if headers and unknown and answer.get("error") == "invalid_client":
+                form["client_secret"] = secret
+                answer = fetch_json(self._pool, place, patience, form)
+            return answer
+        except Unreachable as error:  # which would count as the agent's
+            raise TransportError(str(error), hint=error.hint) from error
+
+    def run(
+        self, grant: Grant, ends: Object, agent: str, asked: Object, patience: Patience
+    ) -> Object:
+        """Go through a grant; give the answer of the token endpoint."""
+        if not grant.endpoint:
+            return self.post(ends, "token_endpoint", {"grant_type": grant.kind, **asked}, patience)
+        if not self.options.issuer:  # a bad provider could have codes of a good one come to it
+            token, other = ends["token_endpoint"], ends[grant.endpoint]
+            _check_named_by_card(token, agent)
+            if not _same_origin(token, other):
+                raise AuthFailed(
+                    f"The card names two providers, {other} and {token}",
+                    hint="If both are of the one that you use: --oauth-issuer URL",
+                )
+        run = self._by_device if grant.name == "device" else self._by_browser
+        return run(grant.kind, ends, agent, asked, patience)
+
+    def _tell(self, text: str, url: str = "") -> None:
+        if self.options.ask:
+            self.options.ask(text, url)
+
+    def _by_device(
+        self, kind: str, ends: Object, agent: str, asked: Object, patience: Patience
+    ) -> Object:
+        """Let a person sign in on any machine (RFC 8628)."""
+        start = self.post(ends, "device_authorization_endpoint", asked, patience)
+        code, shown = _text(start, "device_code"), excerpt(_text(start, "user_code"), 64)
+        place = _text(start, "verification_uri") or _text(start, "verification_url")
+        if not (code and shown and place):
+            raise refusal(start)
+        whole = _text(start, "verification_uri_complete")
+        also = f"\nor open {read_provider_url(whole)}" if whole else ""
+        expires_s = min(read_seconds(start.get("expires_in"), SIGN_IN_S), SIGN_IN_S)
+        self._tell(
+            f"To sign in for {agent}, open {read_provider_url(place)}\n"
+            f"and enter the code {shown} within {expires_s / 60:.0f} minutes" + also
+        )
+        until = time.monotonic() + expires_s
+        interval_s = max(1.0, read_seconds(start.get("interval"), POLL_PROVIDER_S))
+        form = {"grant_type": kind, "device_code": code}
+        while True:
+            self._pool.pause(min(interval_s, until - time.monotonic()), patience)
+            if time.monotonic() >= until:
+                return {"error": "expired_token"}
+            try:
+                answer = self.post(ends, "token_endpoint", form, patience)
+            except TimeoutExpired:
+                raise
+            except (TransportError, HttpError) as error:
+                if getattr(error, "status", 500) < 500:
+                    raise
+                interval_s *= 2
+                continue
+            if answer.get("error") == "slow_down":
+                interval_s += 5
+            elif answer.get("error") != "authorization_pending":
+                return answer
+
+    def _by_browser(
+        self, kind: str, ends: Object, agent: str, asked: Object, patience: Patience
+    ) -> Object:
+        """Let a person sign in with a browser on this machine (RFC 8252, RFC 7636)."""
+        verifier, state = _random_text(), _random_text()
+        digest = hashlib.sha256(verifier.encode()).digest()
+        fields = {
+            "response_type": "code",
+            "client_id": self.options.client_id,
+            "state": state,
+            "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
+            "code_challenge_method": "S256",
+            **asked,
+        }
+        if "offline_access" in asked.get("scope", "").split():
+            fields["prompt"] = "consent"  # OpenID Connect Core section 11
+        at = read_provider_url(ends["authorization_endpoint"])
+
+        def begin(redirect: str) -> None:
+            fields["redirect_uri"] = redirect
+            query = "&".join(filter(None, [at.query, urllib.parse.urlencode(fields)]))
+            url = str(at._replace(query=query))
+            self._tell(f"To sign in for {agent}, open {url}", url)
+
+        answer = receive_redirect(self._pool, self.options.redirect, state, begin, patience)
+        issuer = _text(ends, "issuer")  # RFC 9207: a code of another provider is not for this one
+        demanded = ends.get("authorization_response_iss_parameter_supported") is True
+        if issuer and ("iss" in answer or demanded) and answer.get("iss") != issuer:
+            said = excerpt(answer.get("iss", "")) or "nobody in particular"
+            raise AuthFailed(f"The browser came back from {said}, not from {issuer}")
+        if "code" not in answer:
+            return {"error": "no code", **answer}
+        form = {
+            "grant_type": kind,
+            "code": answer["code"],
+            "redirect_uri": fields["redirect_uri"],
+            "code_verifier": verifier,
+        }
+        return self.post(ends, "token_endpoint", form, patience)
+
+
+BINDING = ("agent", "urls", "tokenEndpoint", "clientId", "scope", "audience")
+
+
+class OAuth:
+    """Gets, keeps and renews tokens for one client.
+
+    A token is bound to the agent whose card asked for it, to where that card said it comes from,
+    and to the client, the scopes and the audience that it was asked for.
+
+    agent    in the methods: the origin of the card, or of the agent where the user gave the card
+    learn    gets every token, to keep it out of what is shown
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        options: OAuthOptions,
+        warn: Callable[[str], None],
+        learn: Callable[[str], object],
+    ) -> None:
+        self.store = TokenStore(options.token_file, warn)
+        self._pool = pool
+        self._options = options
+        self._requests = TokenRequests(pool, options)
+        self._learn = learn
+        self._turn = _thread.allocate_lock()
+
+    def find(self, scheme: Scheme, agent: str) -> Object | None:
+        """Give the newest token that is kept for a scheme, and that today's options would get."""
+        options = self._options
+        wanted, urls = set(options.scopes(scheme)), scheme_urls(scheme)
+        for entry in reversed(self.store.entries()):
+            if (
+                (entry["agent"], entry.get("urls")) == (agent, urls)
+                and wanted <= set(entry["scope"].split())
+                and options.client_id in ("", entry["clientId"])
+                and options.audience in ("", entry["audience"])
+                and options.issuer in ("", entry.get("issuer"))
+            ):
+                return entry
+        return None
+
+    def alone(self, scheme: Scheme, agent: str) -> bool:
+        """Say whether there is a token, or a way to one, that needs no person."""
+        options, flows = self._options, scheme.detail.get("flows", {})
+        proof = options.client_secret or options.certificate
+        able = proof and options.client_id and options.issuer
+        if able and (not flows or GRANTS[0].flow in flows):
+            return True
+        entry = self.find(scheme, agent)
+        return entry is not None and (is_fresh(entry) or is_renewed(entry))
+
+    def get(self, scheme: Scheme, agent: str, patience: Patience) -> Object:
+        """Give a token: a kept one, a renewed one or a new one.
+
+        Raises  AuthError, of which SignInNeeded tells that a person is; TransportError
+        """
+        entry = self.find(scheme, agent)
+        if entry is None:
+            return self.obtain(scheme, agent, patience)
+        for name in ("accessToken", "refreshToken"):
+            self._learn(_text(entry, name))
+        if is_fresh(entry):
+            return entry
+        try:
+            return self.renew(entry, patience)
+        except SignInNeeded:
+            if not self._options.ask or not self._options.client_id:
+                raise
+        return self.obtain(scheme, agent, patience)
+
+    def renew(self, old: Object, patience: Patience) -> Object:
+        """Give a new token for one that has expired or was refused.
+
+        Of several processes one asks, for a refresh token may be good for one time only.
+        Source   RFC 6749 section 6; RFC 9700 section 4.14
+        """
+        with self._turn, self.store.lock():
+            for entry in self.store.entries():
+                same = all(entry.get(name) == old.get(name) for name in BINDING)
+                if same and entry["accessToken"] != old["accessToken"]:
+                    return entry
+            form = {"grant_type": "refresh_token", "refresh_token": _text(old, "refreshToken")}
+            if old.get("grant") == GRANTS[0].name:
+                form = {"grant_type": GRANTS[0].kind, **_asked(old["scope"], old["audience"])}
+            elif not form["refresh_token"]:
+                raise SignInNeeded("The sign-in has expired")
+            form["client_id"] = old["clientId"]
+            answer = self._requests.post(_ends_of(old), "token_endpoint", form, patience)
+            if answer.get("error") == "invalid_grant":
+                self.store.replace(lambda entry: entry == old)
+                raise SignInNeeded(f"The sign-in has ended. {refusal(answer)}")
+            return self._keep(old, answer)
+
+    def obtain(self, scheme: Scheme, agent: str, patience: Patience, wish: str = "") -> Object:
+        """Get a new token by the best grant that there is, or by the one that is wished for.
+
+        Raises  AuthError; TransportError
+        """
+        options, urls = self._options, scheme_urls(scheme)
+        if not options.client_id:
+            raise CredentialsMissing(
+                f"The agent asks for {scheme.text}",
+                hint="Give --bearer TOKEN, or --oauth-client-id ID to get one.",
+            )
+        if options.client_secret and not options.issuer:
+            said = f"The card names {urls[0] if urls else 'none'}."
+            raise AuthFailed(
+                f"The client secret goes to no identity provider but one that you name. {said}",
+                hint="If that is yours, give its issuer: --oauth-issuer URL",
+            )
+        needs_person = SignInNeeded(f"For {scheme.text} a person has to sign in")
+        if not (options.ask or options.client_secret or options.certificate):
+            raise needs_person
+        grants = find_grants(self._pool, scheme, options, agent, patience)
+        for grant, ends in grants.items():
+            proven = options.issuer and self._requests.method(ends) != "none"
+            if wish in ("", grant.name) and (grant.endpoint or proven):
+                break
+        else:
+            offered = ", ".join(grant.name for grant in grants) or "nothing that is spoken here"
+            raise CredentialsMissing(f"No token can be had here, the provider offers {offered}")
+        if grant.endpoint and not options.ask:
+            raise needs_person
+        scope = " ".join(options.scopes(scheme))
+        answer = self._requests.run(grant, ends, agent, _asked(scope, options.audience), patience)
+        entry = {
+            "agent": agent,
+            "urls": urls,
+            "issuer": options.issuer,
+            "tokenEndpoint": self._requests.endpoint(ends, "token_endpoint"),
+            "revocationEndpoint": self._requests.endpoint(ends, "revocation_endpoint"),
+            "authMethods": _texts(ends, "token_endpoint_auth_methods_supported"),
+            "grant": grant.name,
+            "clientId": options.client_id,
+            "scope": scope,
+            "audience": options.audience,
+        }
+        with self._turn, self.store.lock():
+            return self._keep(entry, answer)
+
+    def _keep(self, entry: Object, answer: Object) -> Object:
+        """Put what a token endpoint answered into the store; give the entry."""
+        token = _text(answer, "access_token")
+        if "error" in answer or not token:
+            raise refusal(answer)
+        if (_text(answer, "token_type") or "bearer").lower() != "bearer":
+            raise AuthFailed(f"The provider gives {excerpt(answer['token_type'])} tokens only")
+        expires_s = read_seconds(answer.get("expires_in"), NEVER)
+        kept = {**entry, "accessToken": token, "expiresAt": time.time() + expires_s}
+        if expires_s == NEVER:
+            del kept["expiresAt"]
+        if _text(answer, "refresh_token"):  # else the one before stays good
+            kept["refreshToken"] = answer["refresh_token"]
+        self._learn(token)
+        self._learn(_text(kept, "refreshToken"))
+        self.store.replace(
+            lambda other: all(other.get(name) == entry.get(name) for name in BINDING), kept
+        )
+        return kept
+
+    def revoke(self, entry: Object, patience: Patience) -> None:
+        """Have the provider forget a sign-in, if it can (RFC 7009); errors do not matter."""
+        form = {"token": _text(entry, "refreshToken") or entry["accessToken"]}
+        form["client_id"] = entry["clientId"]
+        if _text(entry, "revocationEndpoint"):
+            with contextlib.suppress(PeerError, TransportError, AuthError):
+                self._requests.post(_ends_of(entry), "revocation_endpoint", form, patience)
+
+
+def _ends_of(entry: Object) -> Object:
+    """Give what is known of the provider of a kept token."""
+    methods = _texts(entry, "authMethods")
+    return {
+        "token_endpoint": entry["tokenEndpoint"],
+        "revocation_endpoint": _text(entry, "revocationEndpoint"),
+        **({"token_endpoint_auth_methods_supported": methods} if methods else {}),
+    }
+
+
+def _asked(scope: str, audience: str) -> dict[str, str]:
+    return {k: v for k, v in (("scope", scope), ("audience", audience)) if v}
+
+
+def _random_text() -> str:
+    return base64.urlsafe_b64encode(os.urandom(32)).rstrip(b"=").decode()
+
+
+def receive_redirect(
+    pool: Pool,
+    redirect: tuple[str, int],
+    state: str,
+    begin: Callable[[str], None],
+    patience: Patience,
+) -> dict[str, str]:
+    """Wait until a browser is sent back to this machine; give the parameters that it brings.
+
+    state    which they must hold: anybody on this machine, or any page, could come
+    begin    is called with the redirect URI once that is served
+    Raises   AuthFailed: nobody came within SIGN_IN_S; TimeoutExpired; UsageError: no such port
+    """
+    host, port = redirect
+    bound = [listening_socket("127.0.0.1", port)]
+    port = bound[0].getsockname()[1]
+    if host == "localhost":  # which a browser may take for either address
+        with contextlib.suppress(UsageError):
+            bound.append(listening_socket("::1", port))
+
+    async def wait() -> dict[str, str]:
+        came: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
+
+        async def answer(exchange: Exchange) -> None:
+            path, _, query = exchange.request.target.partition("?")
+            found = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
+            status, text = 404, "There is nothing here."
+            if path == REDIRECT_PATH:
+                known = hmac.compare_digest(found.get("state", "").encode(), state.encode())
+                status, text = 400, "This belongs to no sign-in that is under way."
+                if known:
+                    good = "code" in found and "error" not in found
+                    said = "You are signed in." if good else "The sign-in failed."
+                    status, text = 200, said + " You can close this window."
+                    if not came.done():
+                        came.set_result(found)
+            headers = [("content-type", "text/plain"), ("cache-control", "no-store")]
+            exchange.respond(status, headers, text.encode())
+
+        listener = Listener(answer, lambda error: pool.debug(str(error)), 32, 0)
+        for one in bound:
+            listener.open(one)
+        until = time.monotonic() + SIGN_IN_S
+        try:
+            begin(f"http://{host}:{port}{REDIRECT_PATH}")
+            while not came.done():
+                pool.check_open()
+                if time.monotonic() > until:
+                    raise AuthFailed(f"Nobody signed in within {SIGN_IN_S / 60:g} minutes")
+                await asyncio.wait([came], timeout=patience.at_most(PAUSE_SLICE_S))
+        finally:
+            await listener.close(END_GRACE_S * 50)
+        return came.result()
+
+    return asyncio.run(wait())
+
+
 # ============================================================================
 # 16  Client
 # ============================================================================
@@ -9041,6 +9707,7 @@ class ClientOptions(NamedTuple):
     idle_timeout_s: float | None = IDLE_TIMEOUT_S  # of silence, after which we ask
     connect_timeout_s: float = CONNECT_TIMEOUT_S
     poll_interval_s: float = POLL_INTERVAL_S
+    oauth: OAuthOptions = OAuthOptions()  # how to get a token where the card wants one
     ca: str = ""  # trusted certificates, in place of the system's
     cert: str = ""  # our certificate
     key: str = ""  # its key, where that is not in the same file
@@ -9063,7 +9730,7 @@ class ClientOptions(NamedTuple):
         pairs = [*(self.headers or {}).items(), *(self.card_headers or {}).items()]
         values = [value for name, value in pairs if is_secret_name(name)]
         words = [word for value in values for word in value.split(" ", 1)[1:]]
-        return [*self.credentials().secrets(), *values, *words]
+        return [*self.credentials().secrets(), *values, *words, self.oauth.client_secret]
 
 
 # --- messages
@@ -9491,15 +10158,14 @@ class HttpTransport:
     Every transport has unary(operation, params, patience) and stream(...). Both raise what the
     agent reports as our errors; stream raises a refusal before it gives its iterator.
 
-    signed_in  whether credentials go along
+    extra      the credentials that go along
     """
 
     read_url = staticmethod(read_interface_url)
 
     def __init__(self, link: Link, interface: Interface, extra: Extra) -> None:
         self.interface = interface
-        self.signed_in = extra.signed_in
-        self._extra = extra
+        self.extra = extra
         self._link = link
         self._binding = BINDINGS[interface.binding]
         self._url = self.read_url(interface)
@@ -9556,9 +10222,9 @@ class HttpTransport:
             verb,
         )
         path, _, query = target.partition("?")
-        query = "&".join(filter(None, [self._url.query, query, self._extra.query]))
+        query = "&".join(filter(None, [self._url.query, query, self.extra.query]))
         url = base._replace(path=path, query=query)
-        headers = list({**dict(own), **self._extra.headers}.items())
+        headers = list({**dict(own), **self.extra.headers}.items())
         self._link.debug(f"> {verb} {url}", headers, body)
         answer = self._link.pool.request(verb, url, headers, body, patience)
         self._link.debug(f"< {answer.status}", answer.headers.items())
@@ -9637,8 +10303,8 @@ class GrpcTransport(HttpTransport):
             operation, params, "", "", options.version, options.extensions
         )
         # An API key that a card wants in the query has no query here: it goes as metadata.
-        keys = {name.lower(): value for name, value in urllib.parse.parse_qsl(self._extra.query)}
-        headers = list({**dict(own), **keys, **self._extra.headers}.items())
+        keys = {name.lower(): value for name, value in urllib.parse.parse_qsl(self.extra.query)}
+        headers = list({**dict(own), **keys, **self.extra.headers}.items())
         if patience.deadline is not None:
             left_s = max(0.0, patience.deadline - time.monotonic())
             headers.append(("grpc-timeout", write_grpc_timeout(left_s)))
@@ -9682,6 +10348,11 @@ class Extra(NamedTuple):
     headers: Mapping[str, str]  # credentials and service parameters
     query: str  # credentials that belong into the URL
     signed_in: bool  # whether any of it is secret
+    token: Object | None = None  # an entry of the token store, if it holds one
+
+    def is_due(self) -> bool:
+        """Say whether the token ends soon."""
+        return self.token is not None and not is_fresh(self.token)
 
 
 class Link:
@@ -9707,6 +10378,8 @@ class Link:
             debug=self.debug,
         )
         self.finder = CardFinder(self.pool, options, self.warn, self.debug)
+        oauth = options.oauth._replace(certificate=bool(options.cert))
+        self.oauth = OAuth(self.pool, oauth, self.warn, self._secrets.append)
 
     def warn(self, text: str) -> None:
         """Tell the user what is no error."""
@@ -9775,7 +10448,7 @@ class Link:
         failures: list[A2AError] = []
         for interface in self.interfaces:
             try:
-                result = self._call(self._transport(interface, card), call)
+                result = self._call(interface, card, patience, call)
             except (Unreachable, CardInvalid, UntrustedOrigin) as error:
                 failures.append(error)
                 continue
@@ -9786,14 +10459,34 @@ class Link:
             return result
         raise self._unusable(failures, card)
 
-    def _call(self, transport: HttpTransport, call: Callable[[HttpTransport], T]) -> T:
+    def _call(
+        self,
+        interface: Interface,
+        card: Card,
+        patience: Patience,
+        call: Callable[[HttpTransport], T],
+    ) -> T:
+        """Call over an interface; a token that is refused is renewed, once."""
+        transport = self._transport(interface, card, patience)
+        try:
+            return self._attempt(transport, call)
+        except (AuthFailed, UnauthenticatedError) as error:
+            token = transport.extra.token
+            if token is None or isinstance(error, NotAllowed):
+                raise
+            self.debug(f"the token was refused ({error}): getting another")
+            self.oauth.renew(token, patience)
+            del self._transports[interface]
+        return self._attempt(self._transport(interface, card, patience), call)
+
+    def _attempt(self, transport: HttpTransport, call: Callable[[HttpTransport], T]) -> T:
         try:
             return call(transport)
         except VersionNotSupportedError as error:
             said = f"{error} (asked for: {self.options.version})"
             raise VersionNotSupportedError(said, details=error.details) from error
         except (AuthFailed, UnauthenticatedError) as error:
-            if transport.signed_in:
+            if transport.extra.signed_in:
                 raise
             hint = error.hint or "Its card names no way to sign in: give --svc-param NAME:VALUE."
             raise CredentialsMissing(f"No credentials were sent. {error}", hint=hint) from error
@@ -9807,36 +10500,68 @@ class Link:
             first.hint = f"The card {card.place} names that address; --endpoint URL calls another."
         return first
 
-    def _transport(self, interface: Interface, card: Card) -> HttpTransport:
+    def _transport(self, interface: Interface, card: Card, patience: Patience) -> HttpTransport:
         made = self._transports.get(interface)
-        if made is None:
+        if made is None or made.extra.is_due():
             kind = TRANSPORTS[interface.binding]
-            extra = self._sign_in(kind.read_url(interface), card)
+            extra = self._sign_in(kind.read_url(interface), card, patience)
             made = self._transports[interface] = kind(self, interface, extra)
         return made
 
-    def _sign_in(self, url: Url, card: Card) -> Extra:
+    def _sign_in(self, url: Url, card: Card, patience: Patience) -> Extra:
         """Give what goes along with every call to a URL.
 
-        Raises  CredentialsMissing; UntrustedOrigin: they may not go there
+        Raises  CredentialsMissing; UntrustedOrigin: they may not go there; AuthFailed: no token
         """
-        options, credentials = self.options, self.options.credentials()
-        schemes = choose_requirement(card.value, credentials)
-        headers, query = attach(schemes, credentials)
+        options, credentials, agent = self.options, self.options.credentials(), card.origin
+        agent = agent or bound_origin(url)
+        ways = (
+            lambda scheme: self.oauth.alone(scheme, agent),
+            lambda scheme: options.oauth.client_id or self.oauth.find(scheme, agent),
+        )
+        schemes = choose_requirement(card.value, credentials, ways)
         given = {name.lower(): value for name, value in (options.headers or {}).items()}
-        signed_in = bool(headers or query or any(map(is_secret_name, given)))
+        signed_in = any(one.kind != "certificate" for one in schemes)
+        signed_in = signed_in or any(map(is_secret_name, given))
         if signed_in:
-            named = [*options.trusted_origins, *filter(None, [options.endpoint])]
-            trusted = [read_origin(text) for text in named]
-            check_destination(url, card.origin, trusted, options.allow_http_credentials)
-            if options.insecure and url.scheme == "https":
-                self.warn(f"Credentials go to {url.authority}, whose certificate is not checked!")
+            self._check_destination(url, card)
         elif any(credentials) and not schemes:
             self.warn("The card asks for no credentials: none are sent")
+        token = None
+        scheme = next((one for one in schemes if one.detail), None)
+        if scheme and not credentials.bearer:
+            token = self.oauth.get(scheme, agent, patience)
+            credentials = credentials._replace(bearer=token["accessToken"])
+        headers, query = attach(schemes, credentials)
         if "cookie" in headers and "cookie" in given:
             given["cookie"] = f"{headers['cookie']}; {given['cookie']}"
         keys = urllib.parse.urlencode(query, quote_via=urllib.parse.quote) if query else ""
-        return Extra({**headers, **given}, keys, signed_in)
+        return Extra({**headers, **given}, keys, signed_in, token)
+
+    def _check_destination(self, url: Url, card: Card) -> None:
+        options = self.options
+        named = [*options.trusted_origins, *filter(None, [options.endpoint])]
+        trusted = [read_origin(text) for text in named]
+        check_destination(url, card.origin, trusted, options.allow_http_credentials)
+        if options.insecure and url.scheme == "https":
+            self.warn(f"Credentials go to {url.authority}, whose certificate is not checked!")
+
+    def sign_in(self, wish: str, patience: Patience) -> Object:
+        """Get a new token for the agent and keep it, whatever there is; give its entry.
+
+        wish    the name of one of GRANTS, "" for the best
+        Raises  AuthError; UsageError: the card asks for no token
+        """
+        card = self.prepare(patience)
+        first = self.interfaces[0]
+        url = TRANSPORTS[first.binding].read_url(first)
+        schemes = [one for way in requirements(card.value) for one in way if one.detail]
+        if not schemes:
+            raise UsageError("The agent's card asks for no OAuth 2.0 or OpenID Connect token")
+        self._check_destination(url, card)
+        agent = card.origin or bound_origin(url)
+        schemes.sort(key=lambda scheme: not self.oauth.alone(scheme, agent))
+        return self.oauth.obtain(schemes[0], agent, patience, wish)
 
 
 def _task_in(params: Object) -> str:
@@ -9961,7 +10686,7 @@ class Follow:
                 return
             cuts = 0 if why == _SILENT else cuts + 1
             fruitless = 0 if why == _SILENT or self._news > before else fruitless + 1
-            self._pause(min(max(cuts - 1, 0) / 4, self._interval_s))
+            self._link.pool.pause(min(max(cuts - 1, 0) / 4, self._interval_s), self._patience)
             stream = self._resume() if fruitless < 2 else self._poll()
 
     def _drain(self, stream: Events) -> Generator[Object, None, str]:
@@ -10008,7 +10733,7 @@ class Follow:
                 if asked_s > RETRY_AFTER_S:
                     said = f"asks for {asked_s} s: asking again in {RETRY_AFTER_S:g} s"
                     self._link.warn(f"The agent {said}")
-                self._pause(max(wait_s, min(asked_s, RETRY_AFTER_S)))
+                self._link.pool.pause(max(wait_s, min(asked_s, RETRY_AFTER_S)), self._patience)
             wait_s = _longer(wait_s)
 
     def _resume(self) -> Events:
@@ -10025,22 +10750,11 @@ class Follow:
 
     def _poll(self, first_s: float | None = None) -> Events:
         wait_s = self._interval_s
-        self._pause(wait_s if first_s is None else min(first_s, wait_s))
+        self._link.pool.pause(wait_s if first_s is None else min(first_s, wait_s), self._patience)
         while True:
             yield {"task": self._get()}
-            self._pause(wait_s)
+            self._link.pool.pause(wait_s, self._patience)
             wait_s = _longer(wait_s)
-
-    def _pause(self, seconds: float) -> None:
-        """Sleep; close() and the deadline wake up."""
-        ends = time.monotonic() + seconds
-        while True:
-            self._link.pool.check_open()
-            step = self._patience.at_most(PAUSE_SLICE_S)
-            left = ends - time.monotonic()
-            if left <= 0:
-                return
-            time.sleep(min(left, step))
 
     # What a wait begins with:
 
@@ -10238,6 +10952,15 @@ class Client:
         filters  the fields of ListTasksRequest in either spelling: contextId or context_id
         """
         return self.call("ListTasks", filters)
+
+
+def sign_in(client: Client, grant: str = "") -> Object:
+    """Get a new token by OAuth 2.0 and keep it for later calls; say of it what is no secret.
+
+    grant   the name of one of GRANTS; "" for the best that there is
+    Raises  AuthError; TransportError; UsageError: the agent's card asks for no token
+    """
+    return describe_token(client._link.sign_in(grant, client._patience()))
 
 
 def _check_params(kind: str, params: Object) -> Object:

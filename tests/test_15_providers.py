@@ -77,7 +77,7 @@ class FetchTest(ProviderCase):
 
     def test_plain_http_is_for_this_machine(self):
         """AUTH-23: neither a token nor a key is fetched without TLS from elsewhere."""
-        with self.assertRaises(a2a.UntrustedOrigin) as caught:
+        with self.assertRaises(a2a.AuthFailed) as caught:
             a2a.fetch_json(self.pool, "http://idp.example/token", form={"client_secret": "s3cret"})
         self.assertIn("need https", str(caught.exception))
         for text in ("ftp://idp.example/", "idp.example", "http://u:p@127.0.0.1/", ""):

@@ -125,7 +125,7 @@ class ChoiceTest(unittest.TestCase):
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
                 "head": {"type": "apiKey", "in": "header", "name": "X-Key"},
-                "oauth": {"type": "oauth2", "flows": {"clientCredentials": {"tokenUrl": "x"}}},
+                "oauth": {"type": "oauth2", "flows": {}},
                 "oidc": {"type": "openIdConnect", "openIdConnectUrl": "https://idp.example/"},
                 "mtls": {"type": "mutualTLS"},
             },
