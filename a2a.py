@@ -2818,7 +2818,7 @@ def read_token(text: str, keys: Iterable[Key]) -> Object:
     try:
         jws = read_jws(text)
         if jws.header.get("typ", "jwt").lower() not in ("jwt", "at+jwt", "application/at+jwt"):
-            raise JoseError("The token is no access token: its typ is another")
+            raise JoseError("The token is no access token, by its typ")
         signers = fitting_keys(keys, jws.header)
         if not signers:
             raise JoseError("The token is signed with a key that its issuer does not have")
@@ -9392,13 +9392,13 @@ class TokenRequests:
         self, kind: str, ends: Object, agent: str, asked: Object, patience: Patience
     ) -> Object:
         """Let a person sign in with a browser on this machine (RFC 8252, RFC 7636)."""
-        verifier, state = _random_text(), _random_text()
+        verifier, state = (encode_base64url(os.urandom(32)) for _ in range(2))
         digest = hashlib.sha256(verifier.encode()).digest()
         fields = {
             "response_type": "code",
             "client_id": self.options.client_id,
             "state": state,
-            "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
+            "code_challenge": encode_base64url(digest),
             "code_challenge_method": "S256",
             **asked,
         }
@@ -9611,10 +9611,6 @@ def _ends_of(entry: Object) -> Object:
 
 def _asked(scope: str, audience: str) -> dict[str, str]:
     return {k: v for k, v in (("scope", scope), ("audience", audience)) if v}
-
-
-def _random_text() -> str:
-    return base64.urlsafe_b64encode(os.urandom(32)).rstrip(b"=").decode()
 
 
 def receive_redirect(
