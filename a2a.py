@@ -14984,7 +14984,8 @@ class Gate:
     open         everybody
     keys         API keys; they and tokens are alternatives, a caller shows one of them
     tokens       checks bearer tokens: async verify(token, certificate) gives a Caller or raises
-                 TokenRefused; schemes are the ones for the card, each a requirement of its own
+                 TokenRefused; schemes are the ones for the card, each a requirement of its own,
+                 scopes what each token must have
     certified    TLS asks every peer for a certificate, which names the caller if nothing else does
     Source       A2A sections 3.3.2 and 7.4; RFC 9110 section 11, RFC 6750
     """
@@ -15007,9 +15008,11 @@ class Gate:
             schemes["apiKey"] = {
                 "apiKeySecurityScheme": {"location": "header", "name": API_KEY_HEADER}
             }
+        alternatives: list[Object] = [{name: {}} for name in schemes]
         if self._tokens:
             schemes.update(self._tokens.schemes)
-        alternatives: list[Object] = [{name: {}} for name in schemes]
+            scopes = {"list": list(self._tokens.scopes)} if self._tokens.scopes else {}
+            alternatives += [{name: scopes} for name in self._tokens.schemes]
         if self._certified:
             said = {"description": "The certificate that the client shows in TLS"}
             schemes["mtls"] = {"mtlsSecurityScheme": said}
@@ -15040,7 +15043,7 @@ class Gate:
                 caller: Caller = await self._tokens.verify(token, exchange.certificate)
             else:
                 caller = self._find(key)
-        except AuthError as error:
+        except TokenRefused as error:
             raise self._judge(error, attempt, exchange.peer) from None
         except Exception:  # not the caller's fault
             attempt[1] -= 1
@@ -15064,19 +15067,17 @@ class Gate:
             known.caller for known in self._keys if hmac.compare_digest(known.digest, digest)
         ]
         if not callers:
-            raise AuthFailed("The API key is not known here")
+            raise TokenRefused("The API key is not known here", error="")
         return callers[0]
 
-    def _judge(self, error: AuthError, attempt: list[float], peer: str) -> Fault:
+    def _judge(self, error: TokenRefused, attempt: list[float], peer: str) -> Fault:
         """Make the answer to credentials that do not do."""
-        kind = getattr(error, "error", "")
-        if kind == "insufficient_scope":
+        fault: Fault = UnauthenticatedError(error.message)
+        if error.error == "insufficient_scope":
             attempt[1] -= 1
-            fault: Fault = PermissionDeniedError(error.message)
-        else:
-            fault = UnauthenticatedError(error.message)
+            fault = PermissionDeniedError(error.message)
         log(f"Not let in: {peer}: {error.message}")
-        return self._refusal(fault, kind, getattr(error, "scope", ""))
+        return self._refusal(fault, error.error, error.scope)
 
     def _wanted(self) -> str:
         known = {"an API key as " + API_KEY_HEADER: self._keys, "a bearer token": self._tokens}

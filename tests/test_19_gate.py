@@ -21,14 +21,6 @@ KEYS = ["ann: " + ANN, "bob: " + BOB]
 CHALLENGE = 'ApiKey realm="a2a", header="X-API-Key"'
 
 
-class Refused(a2a.AuthError):
-    """What an issuer's check raises."""
-
-    def __init__(self, text, error="invalid_token", scope=""):
-        super().__init__(text)
-        self.error, self.scope = error, scope
-
-
 class Tokens:
     """Takes the token "good"; "weak" lacks a scope, at "down" the issuer cannot be reached."""
 
@@ -37,17 +29,20 @@ class Tokens:
     def __init__(self):
         self.seen = []
         self.go = None
+        self.scopes = ()
 
     async def verify(self, token, certificate):
         self.seen.append((token, certificate))
         if self.go is not None:
             await self.go.wait()
         if token == "weak":
-            raise Refused("The scope is missing", "insufficient_scope", "tasks:write")
+            raise a2a.TokenRefused(
+                "The scope is missing", error="insufficient_scope", scope="tasks:write"
+            )
         if token == "down":
             raise a2a.TransportError("The issuer cannot be reached")
         if token != "good":
-            raise Refused('The token is for "another" audience\n')
+            raise a2a.TokenRefused('The token is for "another" audience\n')
         return a2a.Caller("token", "https://idp.example", "carol", "", "carol")
 
 
@@ -191,6 +186,12 @@ class GateTest(unittest.TestCase):
             self.assertEqual(requirements, [list(one["schemes"]) for one in alternatives])
             self.assertEqual(schemes.get("apiKey", key), key)
             self.assertEqual(schemes.get("oidc", oidc), oidc)
+
+    def test_the_card_says_which_scopes_a_token_needs(self):
+        self.tokens.scopes = ("tasks:read", "tasks:write")
+        _, alternatives = a2a.Gate(self.keys, self.tokens).schemes()
+        listed = {"oidc": {"list": ["tasks:read", "tasks:write"]}}
+        self.assertEqual([{"schemes": {"apiKey": {}}}, {"schemes": listed}], alternatives)
 
     def test_a_key_names_its_caller(self):
         gate = a2a.Gate(self.keys)
