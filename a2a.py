@@ -6433,9 +6433,11 @@ class Stream:
     """A connected socket whose waits are bounded.
 
     early    bytes that came with the answer of a proxy, to be received first
+    doubt    what else may be the reason when it ends before it has brought anything
     """
 
     __slots__ = ("early", "socket")
+    doubt = ""
 
     def __init__(self, connected: socket.socket) -> None:
         self.socket = connected
@@ -6554,7 +6556,6 @@ def _load_files(context: ssl.SSLContext, options: TlsOptions) -> None:
         raise UsageError(f"{path} cannot be used: {said}") from error
 
 
-_TLS_ALERT = r"(?:SSLV3|TLSV1|TLSV13)_ALERT_(\w+)"
 _TLS_REASONS = {
     "WRONG_VERSION_NUMBER": "the {} does not speak TLS on this port",
     "HTTP_REQUEST": "the {} does not speak TLS on this port",
@@ -6573,16 +6574,26 @@ def _tls_reason(error: OSError, peer: str = "server") -> str:
     reason = str(getattr(error, "reason", None) or "")
     if reason in _TLS_REASONS:
         return _TLS_REASONS[reason].format(peer)
-    alert = re.fullmatch(_TLS_ALERT, reason)
+    said = reason.lower().replace("_", " ")
+    alert = re.fullmatch(r"\w+ alert (.*\bcert.*|.* ca)", said)
     if alert:
-        return f"the {peer} said: " + alert[1].lower().replace("_", " ")
-    return reason.lower().replace("_", " ") or reason_of(error)
+        return f"the {peer} does not accept our certificate ({alert[1]})"
+    return said or reason_of(error)
+
+
+def _tls_failure(error: ssl.SSLError) -> Unreachable:
+    reason = _tls_reason(error)
+    hint = "--ca FILE names whom to trust." if hasattr(error, "verify_code") else ""
+    if "client certificate" in reason:
+        hint = "--cert FILE gives one, --key FILE its key."
+    return Unreachable("TLS failed: " + reason, hint=hint)
 
 
 class TlsStream(Stream):
     """TLS pumped through memory over a stream, which may be TLS to a proxy."""
 
     __slots__ = ("_incoming", "_outgoing", "_stream", "_tls")
+    doubt = "; the server may want a client certificate, or another one"
 
     def __init__(
         self, stream: Stream, context: ssl.SSLContext, host: str, patience: Patience
@@ -6603,10 +6614,9 @@ class TlsStream(Stream):
             except ssl.SSLWantReadError:
                 self._flush(patience)
             except ssl.SSLError as error:
-                hint = "--ca FILE names whom to trust." if hasattr(error, "verify_code") else ""
                 with contextlib.suppress(TransportError):
                     self._flush(patience)  # the alert that tells the server why
-                raise Unreachable("TLS failed: " + _tls_reason(error), hint=hint) from error
+                raise _tls_failure(error) from error
             if self._feed(patience.next_wait()) == b"":
                 raise Unreachable("TLS failed: the server closed the connection")
 
@@ -6646,7 +6656,10 @@ class TlsStream(Stream):
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
             return b""  # HTTP tells by its own lengths whether that was the end
         except ssl.SSLError as error:
-            raise TransportError("TLS failed: " + _tls_reason(error)) from error
+            failure = _tls_failure(error)
+            if "certificate" in failure.message:  # from TLS 1.3 on that comes after the handshake
+                raise failure from error
+            raise TransportError(failure.message) from error
 
     def send(self, data: bytes, patience: Patience) -> None:
         """Encrypt and send all of data."""
@@ -6999,7 +7012,9 @@ class Pool:
         except BaseException as error:
             self.drop(connection)
             self.explain(error)
-            raise
+            if isinstance(error, ConnectionLost) and not connection.heard:
+                error = ConnectionLost(error.message + connection.stream.doubt)
+            raise error
         return Answer(response, connection, patience, self)
 
     def _open(self, url: Url, patience: Patience) -> Connection:
@@ -7281,6 +7296,8 @@ class Http2Link:
         except TransportError as error:
             failure = error
         finally:  # after an interrupt as well
+            if failure and not self.heard:
+                failure = type(failure)(failure.message + self.stream.doubt)
             with self._news:
                 self._reading = False
                 self._digest(data, failure)
@@ -8401,6 +8418,25 @@ class ServerTls:
             with contextlib.suppress(OSError):
                 stamps.append(os.stat(path).st_mtime)
         return stamps
+
+    def find_flaw(self, host: str) -> str:
+        """Say what clients will have against our certificate even if they trust who issued it.
+
+        host     by which they call us, "" for whatever is in it. It is a handshake with ourselves.
+        """
+        trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        trusting.check_hostname = bool(host)
+        trusting.load_verify_locations(self._options.cert)
+        trusting.verify_flags |= 0x80000  # X509_V_FLAG_PARTIAL_CHAIN: without who issued it
+        there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = trusting.wrap_bio(back, there, server_hostname=host or None)
+        try:
+            for end in (client, self._context.wrap_bio(there, back, server_side=True), client):
+                with contextlib.suppress(ssl.SSLWantReadError):
+                    end.do_handshake()
+        except ssl.SSLCertVerificationError as error:
+            return error.verify_message.rstrip(".")
+        return ""
 
     def context(self) -> ssl.SSLContext:
         """Give the settings for a new connection."""
@@ -9707,6 +9743,7 @@ class ClientOptions(NamedTuple):
     ca: str = ""  # trusted certificates, in place of the system's
     cert: str = ""  # our certificate
     key: str = ""  # its key, where that is not in the same file
+    key_password_file: str = ""  # the first line of it opens the key
     insecure: bool = False  # accept any certificate
     proxy: str | None = None  # a URL; "" for none; None is what the environment says
     trusted_origins: Sequence[str] = ()  # may have credentials, beside the card's own origin
@@ -10070,16 +10107,25 @@ def _read_interface(entry: Object) -> Interface:
 
 
 def choose_interfaces(
-    card: Object, spoken: Iterable[str], wishes: Sequence[str] = (), version: str = PROTOCOL_VERSION
+    card: Object,
+    spoken: Iterable[str],
+    wishes: Sequence[str] = (),
+    version: str = PROTOCOL_VERSION,
+    origin: str = "",
 ) -> tuple[list[Interface], list[str]]:
     """Give the interfaces that can be called, best first, and what to warn of.
 
     spoken   the bindings that there are transports for
     wishes   bindings that come before the order of the card
+    origin   of the card; where that has TLS, so has a host:port of gRPC, on loopback too
     Raises   CardInvalid: there is none; the text says what the card offers
     Source   A2A section 8.3.2; a2a-cli section 13.1
     """
     offered = [_read_interface(entry) for entry in card["supportedInterfaces"]]
+    urls = [origin, *(one.url for one in offered)]
+    if next((url for url in urls if "://" in url), "").startswith("https:"):
+        bare = r"^(?=([^:/]+|\[.*\]):[0-9]+$)"
+        offered = [one._replace(url=re.sub(bare, "https://", one.url)) for one in offered]
     usable = [one for one in offered if one.binding in spoken and one.url]
     found = [one for one in usable if one.version in ("", version)]
     found = found or [one for one in usable if one.version == PROTOCOL_VERSION]
@@ -10368,7 +10414,9 @@ class Link:
         check_transports(options.transport)
         self._transports: dict[Interface, HttpTransport] = {}
         self.pool = Pool(
-            TlsOptions(options.ca, options.cert, options.key, insecure=options.insecure),
+            TlsOptions(
+                options.ca, options.cert, options.key, options.key_password_file, options.insecure
+            ),
             proxy=options.proxy,
             connect_timeout_s=options.connect_timeout_s,
             debug=self.debug,
@@ -10401,7 +10449,7 @@ class Link:
         if self.card is None or card.value is not self.card.value:
             options = self.options
             interfaces, notes = choose_interfaces(
-                card.value, TRANSPORTS, options.transport, options.version
+                card.value, TRANSPORTS, options.transport, options.version, card.origin
             )
             if options.endpoint:
                 interfaces = [interfaces[0]._replace(url=options.endpoint)]
@@ -14690,6 +14738,8 @@ class ServerOptions(NamedTuple):
     transports   which bindings are listed and served, in that order
     grpc_port    a second port, listed for gRPC; 0 picks one, None: the same port serves it
     allow_hosts  further names that a Host header may have
+    tls_cert, tls_key, tls_key_password_file    PEM files with which all ports speak TLS
+    tls_client_ca  the authorities of which each caller must have a certificate
     max_concurrent_tasks, queue, tasks_a_minute    as Service has them
     max_connections, keep_tasks, max_request_bytes
     auth_failures_a_minute  sign-ins of one peer that may fail; for all of these 0 means no limit
@@ -14708,6 +14758,10 @@ class ServerOptions(NamedTuple):
     transports: Sequence[str] = ("JSONRPC", "HTTP+JSON", "GRPC")
     grpc_port: int | None = None
     allow_hosts: Sequence[str] = ()
+    tls_cert: str = ""
+    tls_key: str = ""
+    tls_key_password_file: str = ""
+    tls_client_ca: str = ""
     max_concurrent_tasks: int | None = None
     queue: int = TURN_QUEUE
     tasks_a_minute: int | None = None
@@ -15278,7 +15332,8 @@ class Server:
     ) -> None:
         self.options = ServerOptions(**options)
         self._keys = read_api_keys(api_keys) if api_keys is not None else []
-        check_options(self.options, guarded=bool(self._keys))
+        check_options(self.options, guarded=bool(self._keys or self.options.tls_client_ca))
+        self._tls = open_tls(self.options)
         self.agent = load_agent(agent, folder=self.options.folder)
         self.url = ""
         self.port = self.grpc_port = 0
@@ -15363,9 +15418,11 @@ class Server:
         options = self.options
         host, self.port = sockets[0].getsockname()[:2]
         self.grpc_port = sockets[-1].getsockname()[1]
-        self.url = options.public_url.rstrip("/") or base_url(host, self.port)
+        scheme = "https" if self._tls else "http"
+        self.url = options.public_url.rstrip("/") or base_url(host, self.port, scheme)
         own_port = self.grpc_port if options.grpc_port is not None else None
-        gate = Gate(self._keys, attempts=Attempts(options.auth_failures_a_minute))
+        attempts = Attempts(options.auth_failures_a_minute)
+        gate = Gate(self._keys, None, bool(options.tls_client_ca), attempts)
         card = build_card(options, self.url, self.agent, own_port, gate)
         service = Service(
             self.agent,
@@ -15378,13 +15435,26 @@ class Server:
         if not gate.open:
             service.extended = extend_card(card, options, service)
         public = read_url(self.url).host
+        flaw = self._tls.find_flaw("" if options.public_url else public) if self._tls else ""
+        if flaw:
+            log(f"Warning: clients will refuse {options.tls_cert}: {flaw}")
         origins = Origins((public, options.host, *options.allow_hosts))
         edge = Edge(service, CardPage(card, time.time()), origins, gate, options)
         report = functools.partial(service.runner.report, "a request")
         listener = Listener(edge.handle, report, options.max_connections, options.max_request_bytes)
         for bound in sockets:
-            listener.open(bound)
+            listener.open(bound, self._tls)
         return service, listener
+
+
+def open_tls(options: ServerOptions) -> ServerTls | None:
+    """Load what TLS needs, None without TLS. Raises UsageError."""
+    files = (options.tls_client_ca, options.tls_cert, options.tls_key)
+    if options.tls_cert:
+        return ServerTls(TlsOptions(*files, options.tls_key_password_file))
+    if any(files) or options.tls_key_password_file:
+        raise UsageError("Without a certificate there is no TLS", hint="Give it: --tls-cert FILE")
+    return None
 
 
 def check_options(options: ServerOptions, guarded: bool) -> None:
@@ -15418,22 +15488,23 @@ def _check_exposure(options: ServerOptions, guarded: bool) -> None:
     if not guarded:
         raise UsageError(
             f"{options.host} would let anyone who reaches it use this agent",
-            hint="say who may: --api-key-file FILE, or a key in A2A_SERVE_API_KEY; or stay on "
+            hint="say who may: --api-key-file FILE, a key in A2A_SERVE_API_KEY, or "
+            "--tls-client-ca FILE; or stay on "
             "127.0.0.1 and let a proxy that asks for credentials come between (--public-url)",
         )
-    if not options.public_url.startswith("https:"):
+    if not (options.tls_cert or options.public_url.startswith("https:")):
         log(
             f"Warning: there is no TLS on {options.host}, so whoever is on the way can read what "
             "callers send, their credentials too"
         )
 
 
-def base_url(host: str, port: int) -> str:
+def base_url(host: str, port: int, scheme: str = "http") -> str:
     """Give the URL of a socket's address; of a wildcard's, by the address that others see."""
     if not packed_address(host).strip(b"\0"):
         host = outgoing_address(socket.AF_INET6 if ":" in host else socket.AF_INET)
         log(f"The card says that the agent is at {host}; --public-url would say it for certain")
-    return Url("http", host, port).origin
+    return Url(scheme, host, port).origin
 
 
 def run_loop(main: Coroutine[Any, Any, None]) -> None:
@@ -15548,6 +15619,7 @@ Connection
   ca  FILE  trusted A2A_TLS_CA  authorities to trust instead of the system's
   cert  FILE  trusted A2A_TLS_CERT  a client certificate
   key  FILE  trusted A2A_TLS_KEY  its private key
+  key-password-file  FILE  trusted A2A_TLS_KEY_PASSWORD_FILE  what opens that key
   insecure  -  trusted  do not verify certificates; for development only
   proxy  URL  trusted  send requests through this proxy (none: through no proxy)
 Answering
@@ -15572,6 +15644,10 @@ Server
   transports  LIST  =JSONRPC,HTTP+JSON,GRPC  what to offer, preferred first
   grpc-port  N  -  a second port, the one in the card for gRPC; 0 picks a free one
   allow-host  HOST  *  another Host header to answer to
+  tls-cert  FILE  -  speak TLS, with this certificate and its chain (PEM)
+  tls-key  FILE  -  its private key, when that is not in the same file
+  tls-key-password-file  FILE  -  what opens that key
+  tls-client-ca  FILE  -  each caller needs a certificate that these authorities issued
   max-concurrent-tasks  N  -  turns at work at once; 0 for none (default: 4 for files, commands)
   tasks-per-minute  N  -  new turns a minute of a caller (default: 30 for files, commands)
   max-queue  N  =100  turns of a caller that may wait for a place
@@ -16529,10 +16605,11 @@ def open_client(run: Invocation) -> Client:
             "certificates are not verified (--insecure): whoever sits on the way can read and "
             "change everything, credentials included"
         )
-    proxy, texts = get["proxy"], ("bearer", "basic", "endpoint", "ca", "cert", "key")
+    proxy = get["proxy"]
+    texts = ("bearer", "basic", "endpoint", "ca", "cert", "key", "key-password-file")
     return Client(
         run.agent.reference,
-        **{name: get[name] or "" for name in texts},
+        **{name.replace("-", "_"): get[name] or "" for name in texts},
         transport=get["transport"],
         version=get["a2a-version"],
         api_key=get["api-key"] or "",
@@ -16977,7 +17054,14 @@ def serve_from(run: Invocation, agent: Any, folder: Folder | None = None, **defa
         "description": get["description"],
         "skills": [read_skill(text) for text in get["skill"]],
         "card": get["card"],
+        "tls_cert": get["tls-cert"],
+        "tls_key": get["tls-key"],
+        "tls_key_password_file": get["tls-key-password-file"],
+        "tls_client_ca": get["tls-client-ca"],
     }
+    for path in (get["tls-key"] or get["tls-cert"], get["tls-key-password-file"]):
+        if path and os.path.exists(path):
+            _check_mode(path, run.console.warn)
     server = Server(
         agent,
         host=get["host"],

@@ -51,8 +51,7 @@ OTHERS = {
     "requireSignedCards": "clientRequireSignedCards",
 }  # fmt: skip
 LATER = {
-    "serveOidcIssuer", "serveOidcAudience", "serveRequiredScopes", "serveTlsCert",
-    "serveTlsKey", "serveTlsClientCa", "serveCardSigningKey",
+    "serveOidcIssuer", "serveOidcAudience", "serveRequiredScopes", "serveCardSigningKey",
     "clientOauthClientId", "clientOauthClientSecret", "clientOauthScope", "clientOauthAudience",
     "clientOauthRedirectPort", "clientTrustedCardKeys", "clientRequireSignedCards",
 }  # fmt: skip
