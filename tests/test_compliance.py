@@ -662,6 +662,36 @@ class AuthTest(Compliance):
                 self.assertNotIn("sesame-77", done.stdout + done.stderr)
                 self.assertIn("debug: ", done.stderr)
 
+    def test_card_get_003(self):
+        """A2ACLI_CARD_GET_003: the extended card, by a scheme that the public card has."""
+        capable = {"capabilities": {"extendedAgentCard": True}}
+        extended = {}
+        server = self.scripted(lambda method, params: extended, **capable, **self.KEY)
+        extended.update(server.card, name="Told to friends")
+        card = self.json("card", "get", server.url, "--extended", "--api-key", "key-1")
+        self.assertEqual("Told to friends", card["name"])
+        (public, fetched) = [str(headers).lower() for headers, _, _ in server.requests]
+        self.assertNotIn("key-1", public)
+        self.assertIn("'x-key': 'key-1'", fetched)
+        for flags in ((), ("--bearer", "tok-1"), ("--basic", "ann:pw")):
+            error = self.error("card", "get", server.url, "--extended", *flags, status=4)
+            self.assertEqual("A2ACLI_ERR_CREDENTIALS_MISSING", error["code"])
+        self.assertEqual(1, len(server.sent("GetExtendedAgentCard")))
+
+    def test_auth_008(self):
+        """A2ACLI_AUTH_008: no credential goes to a card endpoint that has no scheme for it."""
+        server = self.scripted(
+            lambda method, params: a2a.UnauthenticatedError(),
+            capabilities={"extendedAgentCard": True},
+        )
+        flags = ("--api-key", "key-1", "--bearer", "tok-1", "--basic", "ann:pw")
+        done = self.cli("card", "get", server.url, "--extended", *flags, status=4)
+        self.assertIn("none are sent", done.stderr)
+        self.cli("card", "get", server.url, *flags)
+        for headers, method, _ in server.requests:
+            for secret in ("key-1", "tok-1", "Basic"):
+                self.assertNotIn(secret, str(headers), method)
+
 
 class TransportTest(Compliance):
     def test_tx_001(self):
