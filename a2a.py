@@ -337,6 +337,7 @@ COMMAND_TASKS_A_MINUTE = 30
 COMMAND_FLUSH_CHARS = 1200  # output of a command is sent on after so much
 COMMAND_FLUSH_S = 0.05  # or after so long
 COMMAND_DRAIN_S = 0.25  # a command has ended, but what it started holds its pipes open
+COMMAND_OUTPUT_BYTES = 16 * 1024 * 1024  # what a command may print; more is an accident
 COMMAND_ERROR_BYTES = 8192  # the end of stderr that is kept for
 COMMAND_ERROR_LINES = 10  # the failure's text
 ORPHAN_S = 86400.0  # files of a command's turn that are older belong to nobody any more
@@ -11984,6 +11985,22 @@ def _listed(task: Object, params: Object) -> Object:
 ANSWER = "answer"  # the name of the artifact that holds what an agent gave back
 
 
+class Said(deque):  # type: ignore[type-arg]
+    """The events of an agent that nobody has stored yet.
+
+    A thread may be faster than the loop: what waits may weigh as much as a task, and no more.
+    """
+
+    weight = 0  # about, in bytes
+
+    def is_full(self, event: Object) -> bool:
+        """Say whether there is no room for an event; the first BURST_EVENTS are not asked about."""
+        self.weight = _weight(event) + (self.weight if len(self) > BURST_EVENTS else 0)
+        if self.weight > TASK_BYTES:
+            self.weight = sum(map(_weight, list(self)))  # some of it was taken
+        return self.weight > TASK_BYTES
+
+
 class Turn:
     """One message given to one task: what an agent reads, and how it answers.
 
@@ -12007,7 +12024,7 @@ class Turn:
         self.message = message
         self.caller = caller
         self.number = 1
-        self.events: deque[Object] = deque()  # what the agent said and nobody has stored yet
+        self.events = Said()
         self.ended = self.parked = False  # it says nothing more; or it left the task waiting
         self.wake = wake
         self._ids: tuple[str, str] = message["taskId"], message["contextId"]
@@ -12134,8 +12151,19 @@ class Turn:
             self.artifact(what, name=ANSWER, append=ANSWER in self._artifacts, last=last)
 
     def emit(self, event: Object, ends: bool = False) -> None:
-        """Hand over an event, unless the turn has ended."""
+        """Hand over an event, unless the turn has ended.
+
+        Raises  TaskFailed: more waits to be taken than a task may hold, which ends the turn; or
+                that has been cancelled, so that a thread which does not look ends all the same
+        """
+        if self.ended and self._unwanted:
+            raise TaskFailed("This turn is over")
         if not self.ended:
+            if len(self.events) >= BURST_EVENTS and not ends and self.events.is_full(event):
+                text = f"The agent is {len(self.events)} events ahead of those that take them"
+                self.state(FAILED, text, ends=True)
+                self.cancel()
+                raise TaskFailed(text)
             self.ended = ends
             self.events.append(event)
             self.wake()
@@ -12253,7 +12281,9 @@ class FunctionAgent(Agent):
         if self._threads is None:
             value = self.function(turn)
         else:
-            value = await self._threads.run(_call, self.function, turn)
+            text = f"Waiting: {FUNCTION_THREADS} turns are at work, which is all there may be"
+            late = functools.partial(turn.status, text)
+            value = await self._threads.run(_call, self.function, turn, late=late)
         if hasattr(value, "__await__"):
             value = await value
         if not hasattr(value, "__aiter__"):
@@ -12306,12 +12336,19 @@ class Threads:
         self._idle = 0  # of them, waiting for a job that nobody has put yet
         self._late = 0  # jobs put when all were busy
 
-    async def run(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a function in a thread; who stops waiting for it leaves it running."""
+    async def run(
+        self, function: Callable[..., Any], *args: Any, late: Callable[[], None] | None = None
+    ) -> Any:
+        """Call a function in a thread; who stops waiting for it leaves it running.
+
+        late   is called when all threads are at work, so that the function has to wait
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
 
         def job() -> None:
+            if future.cancelled():  # while it waited for a thread
+                return
             value = error = None
             try:
                 value = function(*args)
@@ -12320,11 +12357,14 @@ class Threads:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
                 loop.call_soon_threadsafe(_settle_future, future, value, error)
 
-        self._submit(job)
+        if not self._submit(job) and late:
+            late()
         return await future
 
-    def _submit(self, job: Callable[[], None]) -> None:
+    def _submit(self, job: Callable[[], None]) -> bool:
+        """Put a job; say whether a thread is free for it."""
         with self._lock:
+            late = not self._idle and self._count >= self._limit
             if self._idle:
                 self._idle -= 1
             elif self._count < self._limit:
@@ -12333,6 +12373,7 @@ class Threads:
             else:
                 self._late += 1
         self._jobs.put(job)
+        return not late
 
     def _work(self) -> None:
         while True:
@@ -12858,6 +12899,7 @@ class CommandAgent(Agent):
     idle_s   a command that prints nothing for so long is ended; 0 is no limit
     folder   where it finds its inbox and its outbox; None: in the system's folder for such things
     framed   it reads the prompt that a session would get, not the bare text
+    output_bytes   a command that prints more is ended; 0 is no limit
     """
 
     defaults = Defaults(COMMAND_TASKS, COMMAND_TASKS_A_MINUTE, True, FILE_MODES, FILE_MODES)
@@ -12868,9 +12910,11 @@ class CommandAgent(Agent):
         idle_s: float = 0.0,
         folder: FolderOptions | None = None,
         framed: bool = False,
+        output_bytes: int = COMMAND_OUTPUT_BYTES,
     ) -> None:
         self.argv = split_command(command)
         self.idle_s = idle_s
+        self.output_bytes = output_bytes or NEVER
         self.folder = folder
         self.framed = framed
         self.grace_s = STOP_GRACE_S
@@ -12893,9 +12937,12 @@ class CommandAgent(Agent):
                 files = await self._threads.run(read_last_outbox, turn.outbox, options)
                 await self._threads.run(give_files, turn, files)
         finally:
-            chore = asyncio.ensure_future(self._threads.run(remove_tree, turn.folder))
-            self._chores.add(chore)
-            chore.add_done_callback(self._chores.discard)
+            self.keep(asyncio.ensure_future(self._threads.run(remove_tree, turn.folder)))
+
+    def keep(self, chore: asyncio.Future[Any]) -> None:
+        """Hold what nobody waits for until it is done."""
+        self._chores.add(chore)
+        chore.add_done_callback(self._chores.discard)
 
     async def _run(self, turn: Turn, text: str) -> None:
         child = Child(turn, self)
@@ -13017,7 +13064,8 @@ class Child:
         self._errors = bytearray()  # the end of what it printed on stderr
         self._timer: asyncio.TimerHandle | None = None
         self._heard_at = time.monotonic()
-        self._idle = False
+        self._printed = 0  # bytes
+        self._wrong = ""  # why it was ended by us
 
     # For asyncio.
 
@@ -13031,7 +13079,12 @@ class Child:
         """It printed something."""
         self._heard_at = time.monotonic()
         if fd == 1:
-            self._take(self._decoder.decode(data))
+            self._printed += len(data)
+            if self._printed > self.agent.output_bytes:
+                self._wrong = f"The command printed more than {self.agent.output_bytes} bytes"
+                self._signal(force=True)
+            else:
+                self._take(self._decoder.decode(data))
         else:
             self._errors += data
             del self._errors[:-COMMAND_ERROR_BYTES]
@@ -13073,8 +13126,8 @@ class Child:
             self._asks = self._held.strip() == INPUT_MARK
         self._flush()
         status = self._transport.get_returncode()
-        if self._idle:
-            raise TaskFailed(f"The command printed nothing for {self.agent.idle_s:g} s")
+        if self._wrong:
+            raise TaskFailed(self._wrong)
         if status:
             how = f"exit status {status}" if status > 0 else f"signal {-status}"
             lines = self._errors.decode("utf-8", "replace").strip().split("\n")
@@ -13136,8 +13189,8 @@ class Child:
         if left_s > 0:
             loop.call_later(left_s, self._look_after)
         else:
-            self._idle = True
-            self._ending = loop.create_task(self.end(self.agent.grace_s))
+            self._wrong = f"The command printed nothing for {self.agent.idle_s:g} s"
+            self.agent.keep(loop.create_task(self.end(self.agent.grace_s)))
 
     def _signal(self, force: bool) -> None:
         pid = self._transport.get_pid()
@@ -13612,6 +13665,7 @@ def load_agent(
     idle_s: float = 0.0,
     folder: FolderOptions | None = None,
     framed: bool = False,
+    output_bytes: int = COMMAND_OUTPUT_BYTES,
 ) -> Agent:
     """Make the agent that somebody named.
 
@@ -13619,6 +13673,7 @@ def load_agent(
     idle_s  of a command: how long it may print nothing; 0 is no limit
     folder  through which tasks are answered, or a command gets its files
     framed  a command reads the prompt of the files agent
+    output_bytes    that a command may print; 0 is no limit
     Raises  UsageError: there is no such thing
     """
     if isinstance(source, Agent):
@@ -13630,7 +13685,7 @@ def load_agent(
     if source == "files":
         return FilesAgent(folder or FolderOptions())
     if str(source).startswith("exec:"):
-        return CommandAgent(source[5:], idle_s, folder, framed)
+        return CommandAgent(source[5:], idle_s, folder, framed, output_bytes)
     path, _, name = str(source).rpartition(":")
     if path.endswith(".py"):
         return FunctionAgent(_load_function(path, name))
@@ -15625,6 +15680,7 @@ Connection
 Answering
   agent  AGENT  =files  what answers: files, echo, FILE.py:FUNCTION or exec:COMMAND
   idle-limit  DURATION  -  end a command that prints nothing for so long
+  max-output-mib  MIB  =16  end a command that prints more; 0 for no limit
   framed  -  -  give a command the prompt of the files agent instead of the bare text
   task-mode  inline|subagent|fork  =inline  work on a task in the conversation, a new one or a copy
   unattended-after  DURATION  =600s  a turn that nobody takes up fails after so long; 0 for never
@@ -17111,8 +17167,14 @@ def run_serve(run: Invocation) -> None:
         get["outbox-max-file-mib"],
         get["outbox-max-total-mib"],
     )
-    keys, idle_s = take_api_keys(run), get["idle-limit"] or 0
-    agent = load_agent(get["agent"], idle_s=idle_s, folder=options, framed=get["framed"])
+    keys = take_api_keys(run)
+    agent = load_agent(
+        get["agent"],
+        idle_s=get["idle-limit"] or 0,
+        folder=options,
+        framed=get["framed"],
+        output_bytes=get["max-output-mib"],
+    )
     mine = isinstance(agent, FilesAgent) or run.line.given("dir")
     serve_from(run, agent, folder if mine else None, api_keys=keys)
 

@@ -10,6 +10,7 @@ import textwrap
 import threading
 import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import a2a
@@ -195,6 +196,47 @@ class Turns(unittest.TestCase):
         self.assertEqual(steps[-1], a2a.BURST_EVENTS * 2)
 
 
+class Ahead(unittest.TestCase):
+    """A thread that says more than anybody takes."""
+
+    def say(self, turn, **more):
+        for number in range(100_000):
+            turn.artifact("x" * 100, name=f"{number}", **more)
+        self.fail("nothing ended it")
+
+    def test_what_waits_is_bounded_and_fails_the_turn(self):
+        turn = FakeTurn()
+        with unittest.mock.patch.object(a2a, "TASK_BYTES", 1 << 20):
+            with self.assertRaises(a2a.TaskFailed) as caught:
+                self.say(turn)
+            self.assertRegex(str(caught.exception), r"^The agent is \d+ events ahead of those")
+            self.assertLess(len(turn.events), 2000)
+            status = turn.events[-1]["statusUpdate"]["status"]
+            self.assertEqual((a2a.FAILED, True), (status["state"], turn.ended))
+            self.assertEqual(str(caught.exception), a2a.text_of(status))
+            self.assertTrue(turn.cancelled.is_set())
+            before = len(turn.events)
+            with self.assertRaisesRegex(a2a.TaskFailed, "This turn is over"):
+                turn.artifact("more")
+            self.assertEqual(before, len(turn.events))
+
+    def test_what_was_taken_meanwhile_does_not_count(self):
+        turn = FakeTurn()
+        with unittest.mock.patch.object(a2a, "TASK_BYTES", 1 << 20):
+            for number in range(20_000):
+                turn.artifact("x" * 100, name=str(number))
+                if len(turn.events) > 500:
+                    turn.events.popleft()
+        self.assertFalse(turn.ended)
+
+    def test_a_single_large_result_is_no_flood(self):
+        turn = FakeTurn()
+        with unittest.mock.patch.object(a2a, "TASK_BYTES", 1 << 20):
+            for _ in range(a2a.BURST_EVENTS):
+                turn.artifact("x" * 100_000)
+        self.assertFalse(turn.ended)
+
+
 class Functions(unittest.TestCase):
     def test_which_functions_are_called_in_the_loop(self):
         here = threading.get_ident()
@@ -348,6 +390,26 @@ class ThreadsTest(unittest.TestCase):
         for function, error in ((leave, RuntimeError), (stop, RuntimeError), (wrong, ValueError)):
             with self.assertRaises(error):
                 asyncio.run(threads.run(function))
+
+    def test_who_has_to_wait_for_a_thread_is_told_and_may_give_up(self):
+        threads, go = a2a.Threads(1), threading.Event()
+        said, done = [], []
+
+        async def work():
+            first = asyncio.ensure_future(threads.run(go.wait, late=lambda: said.append("first")))
+            second, third = (
+                asyncio.ensure_future(
+                    threads.run(done.append, name, late=functools.partial(said.append, name))
+                )
+                for name in ("second", "third")
+            )
+            await asyncio.sleep(0.05)
+            second.cancel()
+            go.set()
+            await asyncio.gather(first, third)
+
+        asyncio.run(work())
+        self.assertEqual((["second", "third"], ["third"]), (said, done))
 
     def test_nobody_waits_any_more(self):
         threads = a2a.Threads(1)
@@ -625,6 +687,26 @@ class Commands(unittest.TestCase):
             idle_s=0.45,
         )
         self.assertEqual(self.text(agent), "......")
+
+    def test_a_command_that_prints_without_end_is_ended(self):
+        agent = self.agent(
+            """
+            while True:
+                os.write(1, b"x" * 100_000)
+            """
+        )
+        agent.output_bytes = 1_000_000
+        text, said = self.failure(agent)
+        self.assertEqual("The command printed more than 1000000 bytes", text)
+        self.assertLessEqual(len("".join(said)), 1_000_000)
+
+    def test_the_bound_of_the_output_counts_bytes_and_can_be_lifted(self):
+        agent = self.agent("sys.stdout.buffer.write('é'.encode() * 1000)")
+        for limit, length in ((2000, 1000), (0, 1000)):
+            agent = a2a.CommandAgent(f'"{agent.argv[0]}" "{agent.argv[1]}"', output_bytes=limit)
+            self.assertEqual(length, len(self.text(agent)))
+        agent.output_bytes = 1999
+        self.failure(agent)
 
     def cancel(self, agent):
         """Cancel a command once it has said its pid; give that."""

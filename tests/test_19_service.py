@@ -708,6 +708,51 @@ class Cancelling(ServiceTest):
         self.assertEqual(task["status"]["state"], a2a.CANCELED)
         self.assertNotIn("late", json.dumps(task))
 
+    async def test_a_thread_that_does_not_look_is_ended_where_it_speaks(self):
+        ended = threading.Event()
+
+        def agent(turn):
+            try:
+                while True:
+                    turn.status("at work")
+                    time.sleep(0.001)
+            except a2a.TaskFailed:
+                ended.set()
+                raise
+
+        self.serve(agent)
+        task = await self.send_now()
+        done = await self.call("CancelTask", {"id": task["id"]})
+        self.assertEqual(done["status"]["state"], a2a.CANCELED)
+        for _ in range(500):
+            if ended.is_set():
+                break
+            await asyncio.sleep(0.01)
+        self.assertTrue(ended.is_set())
+        self.assertEqual(self.logged, [])
+
+    async def test_who_waits_for_a_thread_is_told_and_served_in_time(self):
+        go = threading.Event()
+
+        def agent(turn):
+            return str(go.wait(10))
+
+        self.serve(agent)
+        self.service.runner.agent._threads = a2a.Threads(1)
+        tasks = [await self.send_now() for _ in range(3)]
+        texts = [a2a.text_of(task["status"].get("message", {})) for task in tasks]
+        said = "Waiting: 256 turns are at work, which is all there may be"
+        self.assertEqual(["", said, said], texts)
+        await self.call("CancelTask", {"id": tasks[1]["id"]})
+        go.set()
+        for task, state in zip(tasks, (a2a.COMPLETED, a2a.CANCELED, a2a.COMPLETED)):
+            for _ in range(500):
+                found = (await self.get(task["id"]))["status"]["state"]
+                if found != a2a.WORKING:
+                    break
+                await asyncio.sleep(0.01)
+            self.assertEqual(state, found)
+
     async def test_what_a_cancelled_agent_still_gives_back(self):
         async def agent(turn):
             turn.status()

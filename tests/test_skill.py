@@ -28,9 +28,9 @@ def load(name):
 # there is a setting for both halves.
 NO_SETTINGS = {
     "agent", "skill", "card", "allow-host", "max-queue", "max-connections", "keep-tasks",
-    "idle-limit", "framed", "lenient-version", "agent-card", "endpoint", "a2a-version",
-    "extension", "svc-param", "card-header", "basic", "trusted-origin", "allow-http-credentials",
-    "connect-timeout", "insecure",
+    "idle-limit", "max-output-mib", "framed", "lenient-version", "agent-card", "endpoint",
+    "a2a-version", "extension", "svc-param", "card-header", "basic", "trusted-origin",
+    "allow-http-credentials", "connect-timeout", "insecure",
 }  # fmt: skip
 # What a bridge of another make calls it, and what it is here.
 OTHERS = {
