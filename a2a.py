@@ -217,6 +217,7 @@ DEFAULT_PORT = 41241
 REDIRECT_PATH = "/callback"  # where a browser comes back to after signing in
 CARD_PATH = "/.well-known/agent-card.json"  # A2A section 8.2
 OLD_CARD_PATH = "/.well-known/agent.json"  # where agents before 0.3 kept it
+JWKS_PATH = "/.well-known/jwks.json"  # where a signed card's keys are
 JSON_TYPE = "application/json"
 A2A_TYPE = "application/a2a+json"  # A2A section 14.1
 SSE_TYPE = "text/event-stream"
@@ -310,6 +311,7 @@ RSA_BITS_MAX = 8192  # 2 milliseconds
 RSA_EXPONENT_BITS = 64  # all there are have 17
 JWKS_KEYS = 100  # in one set
 KEYS_TRIED = 4  # for one signature that does not name its key
+JKU_BYTES = 256 * 1024  # of the key set that a signature of a card names
 CARD_SIGNATURES = 8  # of a card that are looked at; each may be of three forms
 TOKEN_BYTES = 16 * 1024  # of a JWT; past it no other server takes the header
 TOKEN_LEEWAY_S = 30  # that the clocks of issuer and server may differ by
@@ -373,7 +375,7 @@ CANCEL_S = 3.0  # what a cancelled agent gets to clean up, before it counts as e
 #       UsageError             the caller of this program is wrong
 #       PeerError              the other side broke a protocol
 #         HttpError  Http2Error  HpackError  SseError  JsonError
-#         ProtobufError  JoseError  CardInvalid
+#         ProtobufError  JoseError  CardInvalid  CardUntrusted
 #       TransportError         unreachable or cut off
 #         Unreachable  ConnectionLost  CardNotFound  TimeoutExpired
 #       AuthError              credentials missing or refused
@@ -475,6 +477,12 @@ class CardInvalid(PeerError):
 
     code = "A2ACLI_ERR_CARD_INVALID"
     raw: Json = None  # the card as it came, where it is JSON at all
+
+
+class CardUntrusted(CardInvalid):
+    """An agent card whose signatures do not hold, or do not do for who asks for them."""
+
+    outcome = ""  # that of CardCheck
 
 
 class TransportError(A2AError):
@@ -2966,7 +2974,7 @@ def sign_card(card: Object, key: PrivateKey, jku: str, random: bytes) -> Object:
     for payload in card_forms(card).values():
         protected, signature = sign_jws(payload, key, random, typ="JOSE", jku=jku)
         signatures.append({"protected": protected, "signature": signature})
-    return {**card, "signatures": signatures}
+    return {**card, "signatures": [*card.get("signatures", ()), *signatures]}
 
 
 class CardCheck(NamedTuple):
@@ -9747,6 +9755,8 @@ class ClientOptions(NamedTuple):
     key_password_file: str = ""  # the first line of it opens the key
     insecure: bool = False  # accept any certificate
     proxy: str | None = None  # a URL; "" for none; None is what the environment says
+    trusted_card_keys: str = ""  # a JWKS file: the only keys that vouch for a card
+    require_signed_cards: bool = False  # refuse a card that no known key vouches for
     trusted_origins: Sequence[str] = ()  # may have credentials, beside the card's own origin
     allow_http_credentials: bool = False  # also without TLS, to other machines
     warn: Callable[[str], None] | None = None  # gets warnings; None: warnings.warn
@@ -9754,6 +9764,12 @@ class ClientOptions(NamedTuple):
 
     def __repr__(self) -> str:
         return f"ClientOptions({redact(repr(self._asdict()), self.secrets())})"
+
+    def patience(self) -> Patience:
+        """Give how long a call that begins now may take."""
+        limit_s = self.timeout_s
+        deadline = None if limit_s is None else time.monotonic() + limit_s
+        return Patience(deadline, self.idle_timeout_s, limit_s or 0.0)
 
     def credentials(self) -> Credentials:
         """Give what there is to sign in with."""
@@ -9924,10 +9940,28 @@ class Card(NamedTuple):
     origin: str = ""  # what credentials are bound to; "" when the user gave the card itself
     etag: str = ""
     fresh_until: float = float("inf")  # of time.monotonic()
+    check: CardCheck = CardCheck("absent")  # what its signatures are worth
+
+
+def read_trusted_keys(path: str) -> list[Key]:
+    """Read the key set that a user trusts for cards.
+
+    Raises  UsageError
+    """
+    try:
+        with open(path, "rb") as file:
+            keys = read_jwks(read_json(file.read(JKU_BYTES)))
+    except OSError as error:
+        raise UsageError(f"The key set {path} cannot be read: {reason_of(error)}") from None
+    except PeerError as error:
+        raise UsageError(f"The key set {path} cannot be used: {error}") from None
+    if not keys:
+        raise UsageError(f"The key set {path} has no key that can be used")
+    return keys
 
 
 class CardFinder:
-    """Finds the card of an agent and keeps it fresh.
+    """Finds the card of an agent, verifies it and keeps it fresh.
 
     tried   pairs of a place and what was there
     """
@@ -9944,6 +9978,30 @@ class CardFinder:
         self._options = options
         self._warn = warn
         self._debug = debug
+        path = options.trusted_card_keys
+        self._trusted = read_trusted_keys(path) if path else None
+
+    def verify(self, card: Card, patience: Patience) -> Card:
+        """Look at the signatures of a card; what was signed is then all that it says.
+
+        Source  A2A section 8.4.3
+        """
+        check = verify_card(card.raw, lambda header: self._keys(card, header, patience))
+        signed = card.value if check.card is None else read_card(check.card, card.place)
+        return card._replace(value=signed, check=check)
+
+    def _keys(self, card: Card, header: Object, patience: Patience) -> list[Key]:
+        """Give the keys for a signature: the user's, else those that the card's own origin has.
+
+        Raises  A2AError
+        """
+        if self._trusted is not None:
+            return self._trusted
+        place = header.get("jku")
+        if not place or bound_origin(read_url(place)) != card.origin:
+            where = f"on another origin, {place!a:.200}" if place else "nowhere"
+            raise JoseError(f"The card's keys are {where}: --trusted-card-keys FILE names others")
+        return read_jwks(fetch_json(self._pool, place, patience, limit_bytes=JKU_BYTES))
 
     def find(self, agent: str | Object, patience: Patience) -> Card:
         """Find the card of an agent as the user named it; a dict is the card itself.
@@ -10044,13 +10102,31 @@ class CardFinder:
             url, answer, body = self._get(read_url(card.place), patience, card.etag)
             if answer.status == 200:
                 fresh = self._card(url, answer, _parse_card(body, str(url)))
-                return fresh._replace(value=card.value) if fresh.raw == card.raw else fresh
+                if fresh.raw == card.raw:
+                    return fresh._replace(value=card.value, check=card.check)
+                return self.verify(fresh, patience)
         except TimeoutExpired:
             raise
         except (TransportError, PeerError) as error:
             self._warn(f"The card could not be fetched again: {error}")
             return card._replace(fresh_until=time.monotonic() + CARD_FRESH_S)
         return card._replace(fresh_until=_fresh_until(answer))
+
+
+def check_trust(card: Card, required: bool) -> CardCheck:
+    """Give what a card's signatures are worth.
+
+    required  only a verified one will do
+    Raises    CardUntrusted, which holds the card: it was changed after it was signed
+    """
+    outcome, reason, _ = check = card.check
+    if outcome == "verified" or not (required or outcome == "failed"):
+        return check
+    said = {"failed": "has a wrong signature", "absent": "is not signed"}
+    text = f"The card of {card.place} {said.get(outcome, 'cannot be verified')}"
+    refused = CardUntrusted(f"{text}: {reason}" if reason else text)
+    refused.raw, refused.outcome = card.raw, outcome
+    raise refused
 
 
 def _fresh_until(answer: Answer) -> float:
@@ -10408,6 +10484,7 @@ class Link:
     def __init__(self, agent: str | Object, options: ClientOptions) -> None:
         self.options = options
         self.card: Card | None = None
+        self.check = CardCheck("absent")  # of the card that was shown last
         self.interfaces: list[Interface] = []
         self._agent = agent
         self._secrets = options.secrets()
@@ -10444,11 +10521,12 @@ class Link:
     def prepare(self, patience: Patience) -> Card:
         """Give the card, found, checked and fresh; choose the interfaces when it is a new one."""
         if self.card is None:
-            card = self.finder.find(self._agent, patience)
+            card = self.finder.verify(self.finder.find(self._agent, patience), patience)
         else:
             card = self.finder.refresh(self.card, patience)
         if self.card is None or card.value is not self.card.value:
             options = self.options
+            self.check = check_trust(card, options.require_signed_cards)
             interfaces, notes = choose_interfaces(
                 card.value, TRANSPORTS, options.transport, options.version, card.origin
             )
@@ -10460,7 +10538,16 @@ class Link:
         self.card = card
         return card
 
+    def extend(self, value: Object, patience: Patience) -> Object:
+        """Give the extended card, verified as the other one was."""
+        shown = self.prepare(patience)._replace(value=value, raw=value)
+        card = self.finder.verify(shown, patience)
+        self.check = check_trust(card, self.options.require_signed_cards)
+        return card.value
+
     def _doubts(self, card: Card) -> Iterator[str]:
+        if self.check.outcome == "unverifiable":
+            yield f"The card is signed, but that cannot be verified: {self.check.reason}"
         for extension in card.value["capabilities"].get("extensions", []):
             uri = extension.get("uri", "")
             if extension.get("required") and uri not in self.options.extensions:
@@ -10858,25 +10945,26 @@ class Client:
         self.options = ClientOptions(**options)
         self._link = Link(agent, self.options)
 
-    def _patience(self) -> Patience:
-        limit_s = self.options.timeout_s
-        deadline = None if limit_s is None else time.monotonic() + limit_s
-        return Patience(deadline, self.options.idle_timeout_s, limit_s or 0.0)
-
     @property
     def card(self) -> Object:
         """The agent's card, canonical; it is fetched when it is first needed."""
-        return self._link.prepare(self._patience()).value
+        return self._link.prepare(self.options.patience()).value
 
     @property
     def raw_card(self) -> Object:
         """The card as it came, with what is not known here."""
-        return self._link.prepare(self._patience()).raw
+        return self._link.prepare(self.options.patience()).raw
 
     @property
     def card_source(self) -> str:
         """The URL or path that the card came from."""
-        return self._link.prepare(self._patience()).place
+        return self._link.prepare(self.options.patience()).place
+
+    @property
+    def signature(self) -> CardCheck:
+        """What the signatures of the card are worth, of the extended one once that was given."""
+        self._link.prepare(self.options.patience())
+        return self._link.check
 
     @property
     def tried(self) -> Sequence[tuple[str, str]]:
@@ -10886,7 +10974,7 @@ class Client:
     @property
     def interface(self) -> Interface:
         """The interface in use."""
-        self._link.prepare(self._patience())
+        self._link.prepare(self.options.patience())
         return self._link.interfaces[0]
 
     @property
@@ -10913,8 +11001,8 @@ class Client:
         params = _send_params(message, **fields)
         if not wait:
             params.setdefault("configuration", {})["returnImmediately"] = True
-            return self._link.unary("SendMessage", params, self._patience())
-        follow = Follow(self._link, self._patience())
+            return self._link.unary("SendMessage", params, self.options.patience())
+        follow = Follow(self._link, self.options.patience())
         for event in follow.run(lambda: follow.send(params)):
             if on_event:
                 on_event(event)
@@ -10923,7 +11011,7 @@ class Client:
     def stream(self, message: Any, **fields: Any) -> Events:
         """Send a message and give each StreamResponse until the task is over; fields as in send."""
         params = _send_params(message, **fields)
-        follow = Follow(self._link, self._patience())
+        follow = Follow(self._link, self.options.patience())
         return follow.run(lambda: follow.send(params))
 
     def subscribe(self, task_id: str) -> Events:
@@ -10931,12 +11019,12 @@ class Client:
 
         Raises  UnsupportedOperationError: it is over already (A2A section 3.1.6); get it instead
         """
-        follow = Follow(self._link, self._patience(), at_rest_too=True)
+        follow = Follow(self._link, self.options.patience(), at_rest_too=True)
         return follow.run(lambda: follow.subscribe(task_id))
 
     def wait(self, task_id: str, on_event: Callable[[Object], None] | None = None) -> Object:
         """Wait until a task has ended or needs the caller; give it."""
-        follow = Follow(self._link, self._patience())
+        follow = Follow(self._link, self.options.patience())
         for event in follow.run(lambda: follow.find(task_id)):
             if on_event:
                 on_event(event)
@@ -10962,7 +11050,7 @@ class Client:
 
     def extended_card(self) -> Object:
         """Give the card that the agent shows to those who signed in."""
-        return self.call("GetExtendedAgentCard", {})
+        return self._link.extend(self.call("GetExtendedAgentCard", {}), self.options.patience())
 
     def call(self, operation: str, params: Object) -> Object:
         """Make any call that has one answer, by the name of its operation.
@@ -10973,7 +11061,7 @@ class Client:
         row = OPERATIONS.get(operation)
         if row is None or row.streams:
             raise UsageError(f"{operation} is no operation that has one answer")
-        patience = self._patience()
+        patience = self.options.patience()
         params = _check_params(row.request, params)
         if row.capability and not self._link.declares(row.capability, patience):
             push = row.capability == "pushNotifications"
@@ -11005,7 +11093,7 @@ def sign_in(client: Client, grant: str = "") -> Object:
     grant   the name of one of GRANTS; "" for the best that there is
     Raises  AuthError; TransportError; UsageError: the agent's card asks for no token
     """
-    return describe_token(client._link.sign_in(grant, client._patience()))
+    return describe_token(client._link.sign_in(grant, client.options.patience()))
 
 
 def _check_params(kind: str, params: Object) -> Object:
@@ -14790,6 +14878,7 @@ class ServerOptions(NamedTuple):
     public_url   under which the world reaches it, behind a proxy; a path is accepted kept or not
     name, description, skills    for the card; a skill is an AgentSkill or a text, its name
     card         a partial AgentCard, or the path of one, laid over the built one
+    card_signing_key  the path of a private key in PEM that signs the card
     transports   which bindings are listed and served, in that order
     grpc_port    a second port, listed for gRPC; 0 picks one, None: the same port serves it
     allow_hosts  further names that a Host header may have
@@ -14810,6 +14899,7 @@ class ServerOptions(NamedTuple):
     description: str = ""
     skills: Sequence[Object | str] = ()
     card: Object | str = ""
+    card_signing_key: str = ""
     transports: Sequence[str] = ("JSONRPC", "HTTP+JSON", "GRPC")
     grpc_port: int | None = None
     allow_hosts: Sequence[str] = ()
@@ -14952,7 +15042,7 @@ _HTTP_DATE = r"(?a)\w{3}, (\d\d) (\w{3}) (\d{4}) (\d\d):(\d\d):(\d\d) GMT"
 
 
 class CardPage:
-    """The card as it goes out, with what caches ask for (A2A section 8.6, RFC 9110 section 13)."""
+    """The card, or its keys, with what caches ask for (A2A section 8.6, RFC 9110 section 13)."""
 
     def __init__(self, card: Object, modified: float) -> None:
         self.body = write_json(card)
@@ -15238,11 +15328,13 @@ class Edge:
         origins: Origins,
         gate: Gate,
         options: ServerOptions,
+        keys: CardPage | None = None,
     ) -> None:
-        self._service, self._page, self._origins, self._gate = service, page, origins, gate
+        self._service, self._origins, self._gate = service, origins, gate
         self._served = tuple(options.transports)
         self._body_limit = options.max_request_bytes or NEVER
         self._lenient = options.lenient_version
+        self._pages = {CARD_PATH: page, OLD_CARD_PATH: page, **({JWKS_PATH: keys} if keys else {})}
         self._prefix = read_url(options.public_url).path.rstrip("/") if options.public_url else ""
         self._media_types = {JSON_TYPE, A2A_TYPE}  # spellings that were found good
 
@@ -15259,8 +15351,8 @@ class Edge:
             self._origins.check(exchange)
             if binding is GRPC and "grpc-timeout" in request.headers:
                 timer = self._end_after(exchange, request.headers["grpc-timeout"])
-            if path in (CARD_PATH, OLD_CARD_PATH):
-                self._give_card(exchange)
+            if path in self._pages:
+                self._give_page(exchange, self._pages[path])
                 return
             if binding.name not in self._served:
                 raise GrpcError("UNIMPLEMENTED", "No gRPC here") if binding is GRPC else RouteError
@@ -15294,10 +15386,10 @@ class Edge:
             path = path[len(self._prefix) :]
         return path.rstrip("/")
 
-    def _give_card(self, exchange: Exchange) -> None:
+    def _give_page(self, exchange: Exchange, page: CardPage) -> None:
         if exchange.request.method not in ("GET", "HEAD"):
             raise RouteError(["GET", "HEAD"])
-        exchange.respond(*self._page.answer(exchange.request.headers))
+        exchange.respond(*page.answer(exchange.request.headers))
 
     async def _read_call(self, exchange: Exchange, binding: Any, path: str, query: str) -> Call:
         """Read the body once the path, the method and the media type are right."""
@@ -15389,6 +15481,8 @@ class Server:
         self._keys = read_api_keys(api_keys) if api_keys is not None else []
         check_options(self.options, guarded=bool(self._keys or self.options.tls_client_ca))
         self._tls = open_tls(self.options)
+        path = self.options.card_signing_key
+        self._signer = read_signing_key(path) if path else None
         self.agent = load_agent(agent, folder=self.options.folder)
         self.url = ""
         self.port = self.grpc_port = 0
@@ -15478,7 +15572,7 @@ class Server:
         own_port = self.grpc_port if options.grpc_port is not None else None
         attempts = Attempts(options.auth_failures_a_minute)
         gate = Gate(self._keys, None, bool(options.tls_client_ca), attempts)
-        card = build_card(options, self.url, self.agent, own_port, gate)
+        card = self._sign(build_card(options, self.url, self.agent, own_port, gate))
         service = Service(
             self.agent,
             MemoryStore(options.keep_tasks),
@@ -15488,18 +15582,39 @@ class Server:
             tasks_a_minute=options.tasks_a_minute,
         )
         if not gate.open:
-            service.extended = extend_card(card, options, service)
+            service.extended = self._sign(extend_card(card, options, service))
         public = read_url(self.url).host
         flaw = self._tls.find_flaw("" if options.public_url else public) if self._tls else ""
         if flaw:
             log(f"Warning: clients will refuse {options.tls_cert}: {flaw}")
         origins = Origins((public, options.host, *options.allow_hosts))
-        edge = Edge(service, CardPage(card, time.time()), origins, gate, options)
+        page, signer = CardPage(card, time.time()), self._signer
+        keys = signer and CardPage(write_jwks([signer.public]), time.time())
+        edge = Edge(service, page, origins, gate, options, keys)
         report = functools.partial(service.runner.report, "a request")
         listener = Listener(edge.handle, report, options.max_connections, options.max_request_bytes)
         for bound in sockets:
             listener.open(bound, self._tls)
         return service, listener
+
+    def _sign(self, card: Object) -> Object:
+        if self._signer is None:
+            return card
+        return sign_card(card, self._signer, self.url + JWKS_PATH, os.urandom(16))
+
+
+def read_signing_key(path: str) -> PrivateKey:
+    """Read the key that signs the card.
+
+    Raises  UsageError
+    """
+    try:
+        with open(path, "rb") as file:
+            return read_private_key(file.read(JKU_BYTES))
+    except OSError as error:
+        raise UsageError(f"The signing key {path} cannot be read: {reason_of(error)}") from None
+    except UsageError as error:
+        raise UsageError(f"{path} cannot sign the card: {error}", hint=error.hint) from None
 
 
 def open_tls(options: ServerOptions) -> ServerTls | None:
@@ -15667,6 +15782,8 @@ Credentials
   bearer  TOKEN  secret A2A_TOKEN  a bearer token
   api-key  KEY  secret A2A_API_KEY  an API key, sent where the card says
   basic  USER:PASSWORD  secret A2A_HTTP_USERNAME:A2A_HTTP_PASSWORD  a user and a password
+  trusted-card-keys  FILE  trusted A2A_CARD_JWKS  a key set: only these keys vouch for cards
+  require-signed-cards  -  -  use no agent whose card is not verified by its signature
   trusted-origin  ORIGIN  * trusted  another origin that may be given the credentials
   allow-http-credentials  -  trusted  send credentials without TLS to other machines
 Connection
@@ -15697,6 +15814,7 @@ Server
   description  TEXT  -  what the agent does
   skill  SKILL  *  a skill for the card: ID, or ID=DESCRIPTION
   card  FILE  -  a card, whole or in part, laid over the one built
+  card-signing-key  FILE  -  a private key (PEM: EC, Ed25519 or RSA) that signs the card
   transports  LIST  =JSONRPC,HTTP+JSON,GRPC  what to offer, preferred first
   grpc-port  N  -  a second port, the one in the card for gRPC; 0 picks a free one
   allow-host  HOST  *  another Host header to answer to
@@ -16662,7 +16780,8 @@ def open_client(run: Invocation) -> Client:
             "change everything, credentials included"
         )
     proxy = get["proxy"]
-    texts = ("bearer", "basic", "endpoint", "ca", "cert", "key", "key-password-file")
+    keys = ("ca", "cert", "key", "key-password-file", "trusted-card-keys")
+    texts = ("bearer", "basic", "endpoint", *keys)
     return Client(
         run.agent.reference,
         **{name.replace("-", "_"): get[name] or "" for name in texts},
@@ -16677,6 +16796,7 @@ def open_client(run: Invocation) -> Client:
         connect_timeout_s=get["connect-timeout"],
         poll_interval_s=get["poll-interval"],
         insecure=get["insecure"],
+        require_signed_cards=get["require-signed-cards"],
         proxy="" if proxy == "none" else proxy,
         trusted_origins=get["trusted-origin"],
         allow_http_credentials=get["allow-http-credentials"],
@@ -16884,11 +17004,21 @@ def run_card_get(run: Invocation) -> None:
     with open_client(run) as client:
         if get["validate"]:
             check_card(client)
-        card = client.extended_card() if get["extended"] else client.card
+        try:
+            card = client.extended_card() if get["extended"] else client.card
+            check = client.signature
+        except CardUntrusted as error:
+            if not isinstance(run.out, JsonOutput):
+                write_card(run.out, read_message("AgentCard", error.raw, lenient=True))
+                run.out.field("Signatures", error.outcome)
+            raise
+        said = check.outcome + (f": {check.reason}" if check.reason else "")
         if isinstance(run.out, JsonOutput):
             run.out.result(card)
+            run.console.note("Signatures", said)
             return
         write_card(run.out, card)
+        run.out.field("Signatures", said)
         run.out.field("Card", client.card_source)
         if get["validate"]:
             run.out.field("Valid", "yes")
@@ -16932,8 +17062,6 @@ def write_card(out: TextOutput, card: Object) -> None:
     out.field("Output modes", ", ".join(card.get("defaultOutputModes", ())))
     for skill in card.get("skills", ()):
         write_skill(out, skill)
-    signatures = len(card.get("signatures", ()))
-    out.field("Signatures", f"{signatures}, not verified" if signatures else "absent")
 
 
 def write_capabilities(out: TextOutput, capabilities: Object) -> None:
@@ -17114,8 +17242,10 @@ def serve_from(run: Invocation, agent: Any, folder: Folder | None = None, **defa
         "tls_key": get["tls-key"],
         "tls_key_password_file": get["tls-key-password-file"],
         "tls_client_ca": get["tls-client-ca"],
+        "card_signing_key": get["card-signing-key"],
     }
-    for path in (get["tls-key"] or get["tls-cert"], get["tls-key-password-file"]):
+    secret = (get["tls-key"] or get["tls-cert"], get["tls-key-password-file"])
+    for path in (*secret, get["card-signing-key"]):
         if path and os.path.exists(path):
             _check_mode(path, run.console.warn)
     server = Server(
