@@ -997,6 +997,14 @@ _DECODER = json.JSONDecoder(
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")
 )
+_make: Any = getattr(json.encoder, "c_make_encoder", None)  # JSONEncoder makes one for each value
+_to_texts: Callable[..., Iterable[str]] = (
+    _make(
+        None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",", False, False, False
+    )
+    if _make
+    else _ENCODER.iterencode
+)
 
 _SQUARE = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -1062,7 +1070,7 @@ def write_json(value: Json) -> bytes:
         written: bytes = value.json
         return written
     try:
-        return _ENCODER.encode(value).encode("utf-8", "backslashreplace")
+        return "".join(_to_texts(value, 0)).encode("utf-8", "backslashreplace")
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"Not a JSON value: {error}") from None
 
@@ -5285,12 +5293,14 @@ class GrpcAnswer:
 # ============================================================================
 # What turns a request of a transport into a Call and a result, an event or a Fault into bytes, and
 # for a client the other way round. A binding is an object without state with the same methods:
-#   server   read -> Call, result and error -> Reply, event and stream_error -> bytes of a stream
-#   client   request -> what to send, reply and stream_item -> the result, or an error raised
+#   server   route and read -> Call, result and error -> Reply, event and stream_error -> bytes
+#   client   Call -> request, what to send; reply and stream_item -> the result, or an error raised
 # Rule: nothing above this chapter knows by which transport a call came.
 
 if TYPE_CHECKING:
     Warn = Callable[[str], None]
+    Route = tuple[Any, Object]  # the operation that a path names, and the parameters in it
+    Sent = tuple[str, str, Headers, bytes]  # method, target, headers and body
 
 STREAM_HEADERS = [  # no cache, and no proxy that waits for more before it passes an event on
     ("content-type", SSE_TYPE),
@@ -5303,22 +5313,15 @@ NOTHING: Mapping[str, str] = {}
 
 
 class Call:
-    """One operation to be done for a caller."""
+    """One operation to be done for a caller, or by a peer."""
 
     __slots__ = (
-        "binding",
-        "caller",
-        "extensions",
-        "id",
-        "operation",
-        "params",
-        "prefix",
-        "version",
-    )
+        "binding", "caller", "extensions", "id", "operation", "params", "prefix", "version"
+    )  # fmt: skip
 
     def __init__(
         self, binding: Any, operation: Operation, params: Object, version: str,
-        extensions: tuple[str, ...], id: Json = None, prefix: bytes = b"",
+        extensions: Sequence[str], id: Json = None, prefix: bytes = b"",
     ) -> None:  # fmt: skip
         self.binding = binding
         self.operation = operation
@@ -5577,16 +5580,16 @@ def _read_event(value: Json, warn: Warn) -> Object:
     return _read_result("StreamResponse", value, warn)
 
 
-def _request_headers(
-    operation: Operation, content_type: str, version: str, extensions: Sequence[str]
-) -> Headers:
-    accept = f"{SSE_TYPE}, {content_type}" if operation.streams else content_type
+def _request_headers(call: Call, content_type: str) -> Headers:
+    accept = f"{SSE_TYPE}, {content_type}" if call.operation.streams else content_type
     if content_type != JSON_TYPE:
         accept += f", {JSON_TYPE}"
-    headers = [("accept", accept), ("a2a-version", version)]
-    if extensions:
-        headers.append(("a2a-extensions", ",".join(extensions)))
-    return headers
+    return [("accept", accept), *_service_parameters(call)]
+
+
+def _service_parameters(call: Call) -> Headers:
+    named = [("a2a-extensions", ",".join(call.extensions))] if call.extensions else []
+    return [("a2a-version", call.version), *named]
 
 
 class Binding:
@@ -5604,11 +5607,11 @@ class Binding:
         """Give what follows the body of a stream, or of one that ends with a fault."""
         return ()
 
-    def _open(self, value: Json, request_id: str) -> Json:
+    def _open(self, call: Call, value: Json) -> Json:
         """Take the result out of what a peer answered."""
         return value
 
-    def stream_item(self, data: str, request_id: str, warn: Warn = _no_warning) -> Object:
+    def stream_item(self, call: Call, data: str, warn: Warn = _no_warning) -> Object:
         """Read one event of a stream; {} for one to skip: without data, or of an unknown kind.
 
         Raises  Fault: the agent ends the stream with an error; PeerError: not usable
@@ -5616,7 +5619,7 @@ class Binding:
         if not data.strip():
             return {}
         value = read_json(data.encode("utf-8", "replace"), values=CLIENT_JSON_VALUES)
-        return _read_event(self._open(value, request_id), warn)
+        return _read_event(self._open(call, value), warn)
 
 
 class JsonRpcBinding(Binding):
@@ -5624,20 +5627,21 @@ class JsonRpcBinding(Binding):
 
     name = "JSONRPC"
 
-    def read(
-        self, request: Request, path: str, query: str, body: bytes, lenient_version: bool = False
-    ) -> Call:
-        """Read a call.
-
-        Raises  Fault with its request_id set, for error(); RouteError for another method than POST
-        """
+    def route(self, request: Request, path: str) -> Route:
+        """Look at what stands before the body. Raises RouteError: another method than POST."""
         if request.method != "POST":
             raise RouteError(["POST"])
+        return None, {}
+
+    def read(
+        self, request: Request, route: Route, query: str, body: bytes, lenient: bool = False
+    ) -> Call:
+        """Read a call. Raises a Fault with its request_id set, for error()."""
         envelope = _read_body(body)
         request_id, name = self._read_envelope(envelope)
         try:
             version, extensions = read_service_parameters(request.headers, query)
-            check_version(version, lenient_version)
+            check_version(version, lenient)
             operation = OPERATIONS.get(name)
             if operation is None:
                 raise MethodNotFoundError(self._unknown(name))
@@ -5705,23 +5709,16 @@ class JsonRpcBinding(Binding):
     def stream_error(self, call: Call, fault: Fault) -> bytes:
         return write_event(self._error(call, fault))
 
-    def request(
-        self, operation: Operation, params: Object, base_path: str, request_id: str,
-        version: str = PROTOCOL_VERSION, extensions: Sequence[str] = (), verb: str = "",
-    ) -> tuple[str, str, Headers, bytes]:  # fmt: skip
-        """Give the method, target, headers and body that do an operation."""
-        envelope = {"jsonrpc": "2.0", "id": request_id, "method": operation.name, "params": params}
-        headers = _request_headers(operation, JSON_TYPE, version, extensions)
-        return (
-            "POST",
-            base_path or "/",
-            [("content-type", JSON_TYPE), *headers],
-            write_json(envelope),
-        )
+    def request(self, call: Call, base_path: str, verb: str = "") -> Sent:
+        """Give the method, target, headers and body that make a call."""
+        params, method = call.params, call.operation.name
+        envelope = {"jsonrpc": "2.0", "id": call.id, "method": method, "params": params}
+        headers = [("content-type", JSON_TYPE), *_request_headers(call, JSON_TYPE)]
+        return "POST", base_path or "/", headers, write_json(envelope)
 
     def reply(
-        self, operation: Operation, status: int, headers: Mapping[str, str], body: bytes,
-        request_id: str, warn: Warn = _no_warning,
+        self, call: Call, status: int, headers: Mapping[str, str], body: bytes,
+        warn: Warn = _no_warning,
     ) -> Object:  # fmt: skip
         """Read a whole answer, also one that came where a stream was asked for.
 
@@ -5735,19 +5732,19 @@ class JsonRpcBinding(Binding):
         answered = isinstance(value, dict) and ("result" in value or "error" in value)
         if not answered or status in (401, 403) or ("jsonrpc" not in value and status >= 300):
             raise http_failure(status, headers, body, named=False)
-        result = self._open(value, request_id, status, headers)
-        if result is None and operation.response == "Empty":
+        result = self._open(call, value, status, headers)
+        if result is None and call.operation.response == "Empty":
             return {}
-        return _read_result(operation.response, result, warn)
+        return _read_result(call.operation.response, result, warn)
 
     def _open(
-        self, value: Json, request_id: str, status: int = 200, headers: Mapping[str, str] = NOTHING
+        self, call: Call, value: Json, status: int = 200, headers: Mapping[str, str] = NOTHING
     ) -> Json:
         """Take the result out of a response object."""
         if not isinstance(value, dict):
             raise PeerError("The agent answered with JSON that is no JSON-RPC response")
         error, answered = value.get("error"), value.get("id")
-        if str(answered) != str(request_id) and not (error and answered is None):
+        if str(answered) != str(call.id) and not (error and answered is None):
             raise PeerError("The agent answered another request: its id is not the one sent")
         if error is not None:
             limited = RateLimitedError if status == 429 else None
@@ -5821,18 +5818,23 @@ class RestBinding(Binding):
 
     name = "HTTP+JSON"
 
-    def read(
-        self, request: Request, path: str, query: str, body: bytes, lenient_version: bool = False
-    ) -> Call:
-        """Read a call; path is percent-encoded and starts behind the interface's own path.
+    def route(self, request: Request, path: str) -> Route:
+        """Find the operation; the path is percent-encoded and starts behind the interface's own.
 
-        Raises  Fault for error(), RouteError among them
+        HEAD is GET, whose body the wire leaves out, but for a stream without end.
+        Raises  RouteError
         """
-        method = request.method
-        operation, values = find_route(method, path.rstrip("/") or "/")
+        head = request.method == "HEAD" and not path.endswith(":subscribe")
+        return find_route("GET" if head else request.method, path.rstrip("/") or "/")
+
+    def read(
+        self, request: Request, route: Route, query: str, body: bytes, lenient: bool = False
+    ) -> Call:
+        """Read a call. Raises a Fault for error()."""
+        operation, values = route
         version, extensions = read_service_parameters(request.headers, query)
-        check_version(version, lenient_version)
-        if method == "POST":
+        check_version(version, lenient)
+        if request.method == "POST":
             params = _read_body(body) if body else {}
         else:
             params = read_query(operation.request, query)
@@ -5861,17 +5863,15 @@ class RestBinding(Binding):
         """AMB-8: the last event is an error object; official clients look at the event's name."""
         return b"event: error\n" + write_event(_rest_error(fault))
 
-    def request(
-        self, operation: Operation, params: Object, base_path: str, request_id: str,
-        version: str = PROTOCOL_VERSION, extensions: Sequence[str] = (), verb: str = "",
-    ) -> tuple[str, str, Headers, bytes]:  # fmt: skip
-        """Give the method, target, headers and body that do an operation.
+    def request(self, call: Call, base_path: str, verb: str = "") -> Sent:
+        """Give the method, target, headers and body that make a call.
 
         verb  instead of the usual one (AMB-1: GET to subscribe, where POST is not taken)
         """
+        operation = call.operation
         method = verb or operation.verb
         base, _, base_query = base_path.partition("?")
-        rest: Object = dict(params)
+        rest: Object = dict(call.params)
         tenant = rest.get("tenant")
         values = {
             name: urllib.parse.quote(str(rest.pop(name, "")), safe="")
@@ -5879,7 +5879,7 @@ class RestBinding(Binding):
         }
         path = base.rstrip("/") + (f"/{urllib.parse.quote(tenant, safe='')}" if tenant else "")
         path += operation.path.format_map(values)
-        headers = _request_headers(operation, A2A_TYPE, version, extensions)
+        headers = _request_headers(call, A2A_TYPE)
         if method == "POST":
             query, body = base_query, write_json(rest)
             headers.insert(0, ("content-type", A2A_TYPE))
@@ -5896,17 +5896,13 @@ class RestBinding(Binding):
         return urllib.parse.urlencode(texts, doseq=True, quote_via=urllib.parse.quote)
 
     def reply(
-        self, operation: Operation, status: int, headers: Mapping[str, str], body: bytes,
-        request_id: str, warn: Warn = _no_warning,
+        self, call: Call, status: int, headers: Mapping[str, str], body: bytes,
+        warn: Warn = _no_warning,
     ) -> Object:  # fmt: skip
-        """Read a whole answer, also one that came where a stream was asked for.
-
-        warn    is told of what was read although it is wrong
-        Raises  Fault: the agent says no; AuthFailed; HttpError and other PeerErrors
-        """
+        """Read a whole answer, as JsonRpcBinding does."""
         if not 200 <= status < 300:
             raise http_failure(status, headers, body, named=True)
-        if operation.response == "Empty":
+        if call.operation.response == "Empty":
             return {}
         try:
             value = read_json(body, values=CLIENT_JSON_VALUES)
@@ -5914,9 +5910,9 @@ class RestBinding(Binding):
             raise http_failure(status, headers, body, named=True) from None
         if isinstance(value, dict) and isinstance(value.get("error"), dict):
             raise peer_fault(value["error"], None, _seconds(headers))
-        return _read_result(operation.response, value, warn)
+        return _read_result(call.operation.response, value, warn)
 
-    def _open(self, value: Json, request_id: str) -> Json:
+    def _open(self, call: Call, value: Json) -> Json:
         if isinstance(value, dict) and value.get("error") is not None:
             raise peer_fault(value["error"])
         return value
@@ -5938,7 +5934,7 @@ class GrpcBinding(Binding):
     payload = staticmethod(write_stream_response)
     heartbeat = b""
 
-    def operation(self, request: Request, path: str) -> Operation:
+    def route(self, request: Request, path: str) -> Route:
         """Find the operation of a call before its message is read.
 
         Raises  GrpcError UNIMPLEMENTED: another service, method or encoding of messages
@@ -5948,18 +5944,15 @@ class GrpcBinding(Binding):
             raise GrpcError("UNIMPLEMENTED", f"Unknown method: {excerpt(path)}")
         if not is_grpc(request.headers.get("content-type", "")):
             raise GrpcError("UNIMPLEMENTED", f"Messages are {GRPC_TYPE}, which is protobuf")
-        return operation
+        return operation, {}
 
     def read(
-        self, request: Request, path: str, query: str, body: bytes, lenient_version: bool = False
+        self, request: Request, route: Route, query: str, body: bytes, lenient: bool = False
     ) -> Call:
-        """Read a call.
-
-        Raises  Fault for error()
-        """
-        operation = self.operation(request, path)
+        """Read a call. Raises a Fault for error()."""
+        operation = route[0]
         version, extensions = read_service_parameters(request.headers)
-        check_version(version, lenient_version)
+        check_version(version, lenient)
         try:
             params = read_protobuf(operation.request, read_grpc_body(body))
         except ProtobufError as error:
@@ -5988,31 +5981,22 @@ class GrpcBinding(Binding):
     def stream_error(self, call: Call, fault: Fault) -> bytes:
         return b""
 
-    def request(
-        self, operation: Operation, params: Object, base_path: str, request_id: str,
-        version: str = PROTOCOL_VERSION, extensions: Sequence[str] = (), verb: str = "",
-    ) -> tuple[str, str, Headers, bytes]:  # fmt: skip
-        """Give the method, path, headers and body that do an operation."""
-        headers = [
-            ("te", "trailers"),
-            ("content-type", GRPC_TYPE),
-            ("grpc-accept-encoding", "identity"),
-            ("a2a-version", version),
-        ]
-        if extensions:
-            headers.append(("a2a-extensions", ",".join(extensions)))
-        body = write_grpc_message(write_protobuf(operation.request, params))
-        return "POST", f"/{GRPC_SERVICE}/{operation.name}", headers, body
+    def request(self, call: Call, base_path: str = "", verb: str = "") -> Sent:
+        """Give the method, path, headers and body that make a call."""
+        fixed = [("content-type", GRPC_TYPE), ("grpc-accept-encoding", "identity")]
+        headers = [("te", "trailers"), *fixed, *_service_parameters(call)]
+        body = write_grpc_message(write_protobuf(call.operation.request, call.params))
+        return "POST", f"/{GRPC_SERVICE}/{call.operation.name}", headers, body
 
-    def read_answer(self, operation: Operation, message: bytes, warn: Warn = _no_warning) -> Object:
+    def read_answer(self, call: Call, message: bytes, warn: Warn = _no_warning) -> Object:
         """Read a message of an answer; {} for an event of an unknown kind.
 
         Raises  PeerError: it is not usable
         """
-        value = read_protobuf(operation.response, message, CLIENT_JSON_VALUES)
-        if operation.streams:
+        value = read_protobuf(call.operation.response, message, CLIENT_JSON_VALUES)
+        if call.operation.streams:
             return _read_event(value, warn)
-        return _read_result(operation.response, value, warn)
+        return _read_result(call.operation.response, value, warn)
 
 
 JSONRPC, REST, GRPC = JsonRpcBinding(), RestBinding(), GrpcBinding()
@@ -10286,60 +10270,42 @@ class HttpTransport:
         self.interface = interface
         self.extra = extra
         self._link = link
-        self._binding = BINDINGS[interface.binding]
         self._url = self.read_url(interface)
 
     def unary(self, operation: Operation, params: Object, patience: Patience) -> Object:
         """Make a call that has one answer."""
-        request_id = new_id()
-        answer = self._send(operation, params, request_id, patience)
-        return self._read_reply(operation, answer, answer.read(), request_id)
+        call, patience = self._prepare(operation, params, patience)
+        answer = self._send(call, patience)
+        return self._read_reply(call, answer, answer.read())
 
     def stream(self, operation: Operation, params: Object, patience: Patience) -> Events:
         """Make a call that streams. An answer that is no stream is an error, or one event."""
-        request_id = new_id()
-        answer = self._send(operation, params, request_id, patience)
-        body = None
+        call, waiting = self._prepare(operation, params, patience)
+        answer, body = self._send(call, waiting), None
         if operation.name == "SubscribeToTask" and answer.status in (404, 405):
             body = answer.read()
-            if b"TASK_NOT_FOUND" not in body and self.interface.binding == "HTTP+JSON":
+            if b"TASK_NOT_FOUND" not in body and call.binding is REST:
                 # AMB-1: the prose has POST, a2a.proto GET, and a server may know only one.
-                answer = self._send(operation, params, request_id, patience, "GET")
-                body = None
+                answer, body = self._send(call, waiting, "GET"), None
         answer.patience = patience
         if answer.status == 200 and answer.media_type == SSE_TYPE:
-            return self._events(answer, request_id)
-        body = answer.read() if body is None else body
-        return _once(self._read_reply(operation, answer, body, request_id))
+            return self._events(call, answer)
+        return _once(self._read_reply(call, answer, answer.read() if body is None else body))
 
     def _prepare(
         self, operation: Operation, params: Object, patience: Patience
-    ) -> tuple[Object, Patience]:
+    ) -> tuple[Call, Patience]:
         if operation.request == "SendMessageRequest":  # an agent may think before it answers
             patience = patience._replace(idle_s=None)
         if self.interface.tenant:
             params = {**params, "tenant": self.interface.tenant}
-        return params, patience
+        binding, options = BINDINGS[self.interface.binding], self._link.options
+        call = Call(binding, operation, params, options.version, options.extensions, new_id())
+        return call, patience
 
-    def _send(
-        self,
-        operation: Operation,
-        params: Object,
-        request_id: str,
-        patience: Patience,
-        verb: str = "",
-    ) -> Answer:
-        params, patience = self._prepare(operation, params, patience)
-        options, base = self._link.options, self._url._replace(query="")
-        verb, target, own, body = self._binding.request(
-            operation,
-            params,
-            base.path,
-            request_id,
-            options.version,
-            options.extensions,
-            verb,
-        )
+    def _send(self, call: Call, patience: Patience, verb: str = "") -> Answer:
+        base = self._url._replace(query="")
+        verb, target, own, body = call.binding.request(call, base.path, verb)
         path, _, query = target.partition("?")
         query = "&".join(filter(None, [self._url.query, query, self.extra.query]))
         url = base._replace(path=path, query=query)
@@ -10349,16 +10315,14 @@ class HttpTransport:
         self._link.debug(f"< {answer.status}", answer.headers.items())
         return answer
 
-    def _read_reply(
-        self, operation: Operation, answer: Answer, body: bytes, request_id: str
-    ) -> Object:
+    def _read_reply(self, call: Call, answer: Answer, body: bytes) -> Object:
         self._link.debug("<", (), body)
-        result: Object = self._binding.reply(
-            operation, answer.status, answer.headers, body, request_id, self._link.warn
+        result: Object = call.binding.reply(
+            call, answer.status, answer.headers, body, self._link.warn
         )
         return result
 
-    def _events(self, answer: Answer, request_id: str) -> Events:
+    def _events(self, call: Call, answer: Answer) -> Events:
         reader = SseReader()
         try:
             for chunk in answer.chunks():
@@ -10366,7 +10330,7 @@ class HttpTransport:
                     yield SILENCE
                 for text in reader.receive(chunk):
                     self._link.debug("< " + text)
-                    event = self._binding.stream_item(text, request_id, self._link.warn)
+                    event = call.binding.stream_item(call, text, self._link.warn)
                     if event:
                         yield event
         finally:
@@ -10394,7 +10358,7 @@ class GrpcTransport(HttpTransport):
     def unary(self, operation: Operation, params: Object, patience: Patience) -> Object:
         """Make a call that has one answer."""
         found = []
-        for event in self._events_of(operation, self._begin(operation, params, patience)):
+        for event in self._messages(*self._begin(operation, params, patience)):
             if event is SILENCE:
                 raise TransportError("The answer stopped in the middle")
             found.append(event)
@@ -10404,9 +10368,9 @@ class GrpcTransport(HttpTransport):
 
     def stream(self, operation: Operation, params: Object, patience: Patience) -> Events:
         """Make a call that streams."""
-        call = self._begin(operation, params, patience)
-        call.patience = patience
-        events = self._events_of(operation, call)
+        call, answer = self._begin(operation, params, patience)
+        answer.patience = patience
+        events = self._messages(call, answer)
         first = next(events, None)  # a refusal is raised here
         return events if first is None else self._go_on(first, events)
 
@@ -10415,12 +10379,11 @@ class GrpcTransport(HttpTransport):
             yield first
             yield from events
 
-    def _begin(self, operation: Operation, params: Object, patience: Patience) -> Http2Call:
-        params, patience = self._prepare(operation, params, patience)
-        options = self._link.options
-        _, target, own, body = self._binding.request(
-            operation, params, "", "", options.version, options.extensions
-        )
+    def _begin(
+        self, operation: Operation, params: Object, patience: Patience
+    ) -> tuple[Call, Http2Call]:
+        call, patience = self._prepare(operation, params, patience)
+        _, target, own, body = call.binding.request(call)
         # An API key that a card wants in the query has no query here: it goes as metadata.
         keys = {name.lower(): value for name, value in urllib.parse.parse_qsl(self.extra.query)}
         headers = list({**dict(own), **keys, **self.extra.headers}.items())
@@ -10429,29 +10392,29 @@ class GrpcTransport(HttpTransport):
             headers.append(("grpc-timeout", write_grpc_timeout(left_s)))
         if len(body) > GRPC_USUAL_BYTES:
             self._link.warn("The message is larger than the 4 MiB that most gRPC servers take")
-        if holds_large_number(params):
+        if holds_large_number(call.params):
             self._link.warn("gRPC keeps no more than 15 digits of a number: larger ones as text")
-        if options.debug:
-            self._link.debug(f"> {target} to {self._url}", headers, write_json(params))
-        return self._http2.request(self._url, target, headers, body, patience)
+        if self._link.options.debug:
+            self._link.debug(f"> {target} to {self._url}", headers, write_json(call.params))
+        return call, self._http2.request(self._url, target, headers, body, patience)
 
-    def _events_of(self, operation: Operation, call: Http2Call) -> Events:
+    def _messages(self, call: Call, answer: Http2Call) -> Events:
         """Give each message of an answer, and SILENCE where there is none for long."""
-        answer = GrpcAnswer()
+        reader = GrpcAnswer()
         try:
-            while not answer.done:
-                event = call.event()
+            while not reader.done:
+                event = answer.event()
                 if event is None:
                     yield SILENCE
                     continue
-                for message in answer.receive(event):
-                    value = self._binding.read_answer(operation, message, self._link.warn)
+                for message in reader.receive(event):
+                    value = call.binding.read_answer(call, message, self._link.warn)
                     if self._link.options.debug:
                         self._link.debug("<", (), write_json(value))
-                    if value or not operation.streams:
+                    if value or not call.operation.streams:
                         yield value
         finally:
-            call.close()
+            answer.close()
 
 
 TRANSPORTS: dict[str, type[HttpTransport]] = {
@@ -14401,7 +14364,7 @@ def start_task(coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     context = contextvars.copy_context()
     options = {"context": context}
     task = asyncio.Task(started, loop=loop, **options)
-    outer = asyncio.current_task()
+    outer = asyncio.current_task(loop)
     if outer is not None:
         asyncio.tasks._leave_task(loop, outer)
     asyncio.tasks._enter_task(loop, task)  # asyncio's documentation: Extending
@@ -14516,7 +14479,8 @@ class Runner:
     async def _launch(self, job: Job, starts: bool) -> Job:
         if starts:
             job.start()
-            await job.drain()
+            if not job._over:
+                await job.drain()
         else:
             job._woken = False
         if not job.outcome.settled and job.live.task is None:
@@ -15394,14 +15358,9 @@ class Edge:
     async def _read_call(self, exchange: Exchange, binding: Any, path: str, query: str) -> Call:
         """Read the body once the path, the method and the media type are right."""
         request = exchange.request
-        if binding is REST:
-            path = path[len(REST_PATH) :] if path.startswith(REST_PATH + "/") else path
-            request = self._as_get(request, path)
-            find_route(request.method, path)
-        elif binding is GRPC:
-            GRPC.operation(request, path)
-        elif request.method != "POST":
-            raise RouteError(["POST"])
+        if binding is REST and path.startswith(REST_PATH + "/"):
+            path = path[len(REST_PATH) :]
+        route = binding.route(request, path)
         body = b""
         if binding is GRPC:
             body = await exchange.read_body(self._body_limit + 5)
@@ -15412,14 +15371,8 @@ class Edge:
                 if len(self._media_types) < REMEMBERED:
                     self._media_types.add(media_type)
             body = await exchange.read_body(self._body_limit)
-        call: Call = binding.read(request, path, query, body, self._lenient)
+        call: Call = binding.read(request, route, query, body, self._lenient)
         return call
-
-    def _as_get(self, request: Request, path: str) -> Request:
-        """Take HEAD for GET, whose body the wire leaves out, but for a stream without end."""
-        if request.method == "HEAD" and not path.endswith(":subscribe"):
-            return request._replace(method="GET")
-        return request
 
     async def _stream(self, exchange: Exchange, call: Call) -> None:
         """Write the events of a stream, all that are there at once in one piece."""

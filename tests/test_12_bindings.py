@@ -27,17 +27,27 @@ def vectors(name):
     return rows
 
 
+def read(binding, request, path, query, body, **more):
+    """Read a call as the server does: first what stands before the body."""
+    return binding.read(request, binding.route(request, path), query, body, **more)
+
+
+def asked(operation="SendMessage", params=None, request_id="r1", extensions=()):
+    """Give a call as the client makes it."""
+    return a2a.Call(None, a2a.OPERATIONS[operation], params or {}, "1.0", extensions, request_id)
+
+
 def rpc_call(method="SendMessage", params=None, request_id="r1", headers=HEADERS, query="", **more):
     params = {"message": MESSAGE} if params is None else params
     envelope = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
     request = a2a.Request("POST", "/", headers)
-    return a2a.JSONRPC.read(request, "/", query, json.dumps(envelope).encode(), **more)
+    return read(a2a.JSONRPC, request, "/", query, json.dumps(envelope).encode(), **more)
 
 
 def rest_call(method="POST", path="/message:send", query="", body=None, headers=HEADERS, **more):
     body = {"message": MESSAGE} if body is None and path.endswith(":send") else body
     data = b"" if body is None else json.dumps(body).encode()
-    return a2a.REST.read(a2a.Request(method, path, headers), path, query, data, **more)
+    return read(a2a.REST, a2a.Request(method, path, headers), path, query, data, **more)
 
 
 def rpc_answer(result, request_id="r1"):
@@ -71,9 +81,9 @@ class ServiceParametersTest(unittest.TestCase):
 
     def test_a_lenient_server_takes_an_absent_version_for_1_0(self):
         for call in (rpc_call, rest_call):
-            self.assertEqual("", call(headers={}, lenient_version=True).version)
+            self.assertEqual("", call(headers={}, lenient=True).version)
             with self.assertRaises(a2a.VersionNotSupportedError):
-                call(headers={"a2a-version": "0.3"}, lenient_version=True)
+                call(headers={"a2a-version": "0.3"}, lenient=True)
 
     def test_other_versions_are_refused(self):
         """VER-03: anything but 1.0 is refused, and the error names what is spoken."""
@@ -136,7 +146,7 @@ class JsonRpcServerTest(unittest.TestCase):
     def test_the_extended_card_needs_no_params(self):
         for more in (b"", b',"params":null'):
             text = b'{"jsonrpc":"2.0","id":1,"method":"GetExtendedAgentCard"%b}' % more
-            call = a2a.JSONRPC.read(a2a.Request("POST", "/", HEADERS), "/", "", text)
+            call = read(a2a.JSONRPC, a2a.Request("POST", "/", HEADERS), "/", "", text)
             self.assertEqual({}, call.params)
 
     def test_what_is_wrong_is_answered_with_its_code_and_id(self):
@@ -145,7 +155,7 @@ class JsonRpcServerTest(unittest.TestCase):
             with self.subTest(case=row["case"]):
                 body = row["text"].encode("latin-1")
                 with self.assertRaises(a2a.Fault) as caught:
-                    a2a.JSONRPC.read(a2a.Request("POST", "/", HEADERS), "/", "", body)
+                    read(a2a.JSONRPC, a2a.Request("POST", "/", HEADERS), "/", "", body)
                 reply = a2a.JSONRPC.error(None, caught.exception)
                 self.assertEqual(200, reply.status)
                 self.assertEqual([("content-type", "application/json")], reply.headers)
@@ -168,7 +178,7 @@ class JsonRpcServerTest(unittest.TestCase):
         body = {"jsonrpc": "2.0", "method": "GetTask", "params": {"id": "t"}}
         request = a2a.Request("POST", "/", {"a2a-version": "1.0"})
         with self.assertRaisesRegex(a2a.InvalidRequestError, "id is missing") as caught:
-            a2a.JSONRPC.read(request, "", "", json.dumps(body).encode())
+            read(a2a.JSONRPC, request, "", "", json.dumps(body).encode())
         answer = json.loads(a2a.JSONRPC.error(None, caught.exception).body)
         self.assertEqual((None, -32600), (answer["id"], answer["error"]["code"]))
         self.assertIsNone(rpc_call("GetTask", {"id": "t"}, request_id=None).id)
@@ -194,7 +204,7 @@ class JsonRpcServerTest(unittest.TestCase):
 
     def test_only_post(self):
         with self.assertRaises(a2a.RouteError) as caught:
-            a2a.JSONRPC.read(a2a.Request("GET", "/", HEADERS), "/", "", b"")
+            read(a2a.JSONRPC, a2a.Request("GET", "/", HEADERS), "/", "", b"")
         reply = a2a.JSONRPC.error(None, caught.exception)
         self.assertEqual(405, reply.status)
         self.assertIn(("allow", "POST"), reply.headers)
@@ -336,9 +346,9 @@ class RestServerTest(unittest.TestCase):
             with self.assertRaises(a2a.InvalidParamsError):
                 rest_call("POST", "/tasks/t1:cancel", body=body)
         with self.assertRaises(a2a.JSONParseError):
-            a2a.REST.read(a2a.Request("POST", "/", HEADERS), "/message:send", "", b"{")
+            read(a2a.REST, a2a.Request("POST", "/", HEADERS), "/message:send", "", b"{")
         with self.assertRaises(a2a.InvalidParamsError):
-            a2a.REST.read(a2a.Request("POST", "/", HEADERS), "/message:send", "", b"")
+            read(a2a.REST, a2a.Request("POST", "/", HEADERS), "/message:send", "", b"")
 
     def test_a_result_is_the_message_itself(self):
         reply = a2a.REST.result(rest_call(), {"task": TASK})
@@ -384,10 +394,8 @@ class RestServerTest(unittest.TestCase):
 class ClientRequestTest(unittest.TestCase):
     def test_json_rpc_posts_to_the_declared_url(self):
         """REST-11, VER-04: the URL as it stands, and the version always."""
-        operation = a2a.OPERATIONS["SendMessage"]
-        verb, target, headers, body = a2a.JSONRPC.request(
-            operation, {"message": MESSAGE}, "/team/a2a/?x=1", "r1", extensions=("urn:a", "urn:b")
-        )
+        call = asked("SendMessage", {"message": MESSAGE}, extensions=("urn:a", "urn:b"))
+        verb, target, headers, body = a2a.JSONRPC.request(call, "/team/a2a/?x=1")
         self.assertEqual(("POST", "/team/a2a/?x=1"), (verb, target))
         self.assertEqual(
             [
@@ -402,34 +410,32 @@ class ClientRequestTest(unittest.TestCase):
             {"jsonrpc": "2.0", "id": "r1", "method": "SendMessage", "params": {"message": MESSAGE}},
             json.loads(body),
         )
-        self.assertEqual("/", a2a.JSONRPC.request(operation, {}, "", "r1")[1])
+        self.assertEqual("/", a2a.JSONRPC.request(asked(), "")[1])
 
     def test_a_stream_is_asked_for(self):
         for binding in BOTH:
-            _, _, headers, _ = binding.request(
-                a2a.OPERATIONS["SubscribeToTask"], {"id": "t"}, "/", "1"
-            )
+            _, _, headers, _ = binding.request(asked("SubscribeToTask", {"id": "t"}), "/")
             self.assertTrue(dict(headers)["accept"].startswith("text/event-stream"))
 
     def test_rest_targets(self):
         """REST-11: a slash at the end of the URL is joined once."""
-        send = a2a.OPERATIONS["SendMessage"]
+        send = asked("SendMessage", {"message": MESSAGE})
         for base in ("/team/a2a", "/team/a2a/"):
-            verb, target, headers, body = a2a.REST.request(send, {"message": MESSAGE}, base, "1")
+            verb, target, headers, body = a2a.REST.request(send, base)
             self.assertEqual(("POST", "/team/a2a/message:send"), (verb, target))
             self.assertEqual("application/a2a+json", dict(headers)["content-type"])
             self.assertEqual({"message": MESSAGE}, json.loads(body))
-        self.assertEqual("/message:send", a2a.REST.request(send, {}, "", "1")[1])
-        self.assertEqual("/a/message:send?k=1", a2a.REST.request(send, {}, "/a?k=1", "1")[1])
+        self.assertEqual("/message:send", a2a.REST.request(send, "")[1])
+        self.assertEqual("/a/message:send?k=1", a2a.REST.request(send, "/a?k=1")[1])
 
     def test_tenant_is_in_the_path_and_the_body(self):
         """CARD-11: copied exactly, percent-encoded in the path."""
         params = {"message": MESSAGE, "tenant": "a/b c"}
-        _, target, _, body = a2a.REST.request(a2a.OPERATIONS["SendMessage"], params, "/x", "1")
+        _, target, _, body = a2a.REST.request(asked("SendMessage", params), "/x")
         self.assertEqual("/x/a%2Fb%20c/message:send", target)
         self.assertEqual("a/b c", json.loads(body)["tenant"])
         _, target, _, body = a2a.REST.request(
-            a2a.OPERATIONS["GetTask"], {"id": "t/1:cancel", "tenant": "é"}, "/x", "1"
+            asked("GetTask", {"id": "t/1:cancel", "tenant": "é"}), "/x"
         )
         self.assertEqual(("/x/%C3%A9/tasks/t%2F1%3Acancel", b""), (target, body))
 
@@ -441,9 +447,7 @@ class ClientRequestTest(unittest.TestCase):
             "pageToken": "a b&c=d",
             "x": ["1", "2"],
         }
-        verb, target, headers, body = a2a.REST.request(
-            a2a.OPERATIONS["ListTasks"], params, "/", "1"
-        )
+        verb, target, headers, body = a2a.REST.request(asked("ListTasks", params), "/")
         self.assertEqual("GET", verb)
         self.assertEqual(
             "/tasks?historyLength=0&includeArtifacts=true&pageToken=a%20b%26c%3Dd&x=1&x=2", target
@@ -453,9 +457,9 @@ class ClientRequestTest(unittest.TestCase):
 
     def test_subscribing_with_get(self):
         """AMB-1: the client may ask with the other method."""
-        operation = a2a.OPERATIONS["SubscribeToTask"]
-        self.assertEqual("POST", a2a.REST.request(operation, {"id": "t"}, "/", "1")[0])
-        verb, target, _, body = a2a.REST.request(operation, {"id": "t"}, "/", "1", verb="GET")
+        call = asked("SubscribeToTask", {"id": "t"})
+        self.assertEqual("POST", a2a.REST.request(call, "/")[0])
+        verb, target, _, body = a2a.REST.request(call, "/", verb="GET")
         self.assertEqual(("GET", "/tasks/t:subscribe", b""), (verb, target, body))
 
     def test_what_a_client_writes_a_server_reads(self):
@@ -473,9 +477,10 @@ class ClientRequestTest(unittest.TestCase):
                     for key, value in {"id": "a b", "taskId": "x"}.items()
                     if key in fields
                 }
-                verb, target, headers, body = binding.request(operation, given, "/", "r1")
+                verb, target, headers, body = binding.request(asked(operation.name, given), "/")
                 path, _, query = target.partition("?")
-                call = binding.read(a2a.Request(verb, target, dict(headers)), path, query, body)
+                request = a2a.Request(verb, target, dict(headers))
+                call = read(binding, request, path, query, body)
                 self.assertIs(operation, call.operation)
                 self.assertEqual(given, call.params)
 
@@ -486,9 +491,7 @@ class ClientReplyTest(unittest.TestCase):
 
     def reply(self, binding, status, body, operation="SendMessage", headers=None):
         body = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return binding.reply(
-            a2a.OPERATIONS[operation], status, headers or {}, body, "r1", self.warnings.append
-        )
+        return binding.reply(asked(operation), status, headers or {}, body, self.warnings.append)
 
     def test_results(self):
         self.assertEqual({"task": TASK}, self.reply(a2a.JSONRPC, 200, rpc_answer({"task": TASK})))
@@ -615,11 +618,11 @@ class ClientReplyTest(unittest.TestCase):
 
     def test_ids_that_differ_in_kind_alone_are_one(self):
         """SSE-25: another id is an error; 1 and "1" are not."""
-        operation = a2a.OPERATIONS["GetTask"]
+        call = asked("GetTask", request_id="1")
         for body in (rpc_answer(TASK, 1), rpc_answer(TASK, "1")):
-            self.assertEqual(TASK, a2a.JSONRPC.reply(operation, 200, {}, body, "1"))
+            self.assertEqual(TASK, a2a.JSONRPC.reply(call, 200, {}, body))
         with self.assertRaisesRegex(a2a.PeerError, "another request"):
-            a2a.JSONRPC.reply(operation, 200, {}, rpc_answer(TASK, "2"), "1")
+            a2a.JSONRPC.reply(call, 200, {}, rpc_answer(TASK, "2"))
 
     def test_every_fault_comes_back_as_what_it_was(self):
         """RPC-05, REST-07: a server's error is the client's error."""
@@ -671,52 +674,54 @@ class StreamItemTest(unittest.TestCase):
             reader = a2a.SseReader()
             for event in self.EVENTS:
                 [item] = reader.receive(binding.event(call, a2a.write_json(event)))
-                self.assertEqual(event, binding.stream_item(item, "r1"))
+                self.assertEqual(event, binding.stream_item(asked(), item))
             [item] = reader.receive(binding.stream_error(call, a2a.TaskNotFoundError("gone")))
             with self.assertRaisesRegex(a2a.TaskNotFoundError, "gone"):
-                binding.stream_item(item, "r1")
+                binding.stream_item(asked(), item)
 
     def test_an_event_without_data_is_skipped(self):
         """SSE-09: nothing there is no error of JSON."""
         for binding in BOTH:
-            self.assertEqual({}, binding.stream_item("", "r1"))
-            self.assertEqual({}, binding.stream_item(" \n", "r1"))
+            self.assertEqual({}, binding.stream_item(asked(), ""))
+            self.assertEqual({}, binding.stream_item(asked(), " \n"))
 
     def test_an_event_of_another_request_is_an_error(self):
         """SSE-25: never silent."""
         with self.assertRaisesRegex(a2a.PeerError, "another request"):
-            a2a.JSONRPC.stream_item(rpc_answer({"task": TASK}, "zz").decode(), "a1")
+            a2a.JSONRPC.stream_item(asked(), rpc_answer({"task": TASK}, "zz").decode())
 
     def test_an_event_of_a_new_kind_is_skipped_with_a_warning(self):
         for binding in BOTH:
             warnings = []
             event = {"heartbeat": {}}
             item = rpc_answer(event).decode() if binding is a2a.JSONRPC else json.dumps(event)
-            self.assertEqual({}, binding.stream_item(item, "r1", warnings.append))
+            self.assertEqual({}, binding.stream_item(asked(), item, warnings.append))
             self.assertEqual(1, len(warnings))
 
     def test_bare_events_are_taken_with_a_warning(self):
         for event in self.EVENTS:
             warnings = []
             [bare] = event.values()
-            self.assertEqual(event, a2a.REST.stream_item(json.dumps(bare), "r1", warnings.append))
+            self.assertEqual(
+                event, a2a.REST.stream_item(asked(), json.dumps(bare), warnings.append)
+            )
             self.assertEqual(1, len(warnings))
 
     def test_snake_case_events_are_read(self):
         event = {"status_update": {"task_id": "t", "context_id": "c", "status": TASK["status"]}}
-        self.assertEqual(self.EVENTS[2], a2a.REST.stream_item(json.dumps(event), "r1"))
+        self.assertEqual(self.EVENTS[2], a2a.REST.stream_item(asked(), json.dumps(event)))
 
     def test_what_is_no_event(self):
         for text in ("[]", "5", "x", '{"task":5}', '{"task":{}}', '{"task":null}'):
             with self.subTest(text=text), self.assertRaises(a2a.PeerError):
-                a2a.REST.stream_item(text, "r1")
+                a2a.REST.stream_item(asked(), text)
         for text in (
             "[]",
             '{"jsonrpc":"2.0","id":"r1"}',
             '{"jsonrpc":"2.0","id":"r1","result":null}',
         ):
             with self.subTest(text=text), self.assertRaises(a2a.PeerError):
-                a2a.JSONRPC.stream_item(text, "r1")
+                a2a.JSONRPC.stream_item(asked(), text)
 
 
 class ExcerptTest(unittest.TestCase):

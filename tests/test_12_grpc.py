@@ -31,7 +31,12 @@ def read(method="SendMessage", params=None, headers=HEADERS, body=None, path=Non
         kind = a2a.OPERATIONS[method].request
         body = body_of(kind, {"message": MESSAGE} if params is None else params)
     request = a2a.Request(verb, path, headers, 1, True)
-    return a2a.GRPC.read(request, path, "", body)
+    return a2a.GRPC.read(request, a2a.GRPC.route(request, path), "", body)
+
+
+def asked(method, params, extensions=()):
+    """Give a call as the client makes it."""
+    return a2a.Call(a2a.GRPC, a2a.OPERATIONS[method], params, "1.0", extensions)
 
 
 def status_of(reply):
@@ -105,7 +110,8 @@ class ServerTest(unittest.TestCase):
         self.refused(a2a.VersionNotSupportedError, headers=absent)
         request = a2a.Request("POST", path_of("SendMessage"), absent, 1, True)
         body = body_of("SendMessageRequest", {"message": MESSAGE})
-        self.assertTrue(a2a.GRPC.read(request, request.target, "", body, lenient_version=True))
+        route = a2a.GRPC.route(request, request.target)
+        self.assertTrue(a2a.GRPC.read(request, route, "", body, lenient=True))
 
     def test_one_message_is_due(self):
         whole = body_of("SendMessageRequest", {"message": MESSAGE})
@@ -201,10 +207,8 @@ class ServerTest(unittest.TestCase):
 class ClientTest(unittest.TestCase):
     def test_a_request(self):
         """GRPC-01, GRPC-04, VER-04: metadata in lower case, te, the types, the version."""
-        row = a2a.OPERATIONS["GetTask"]
-        method, path, headers, body = a2a.GRPC.request(
-            row, {"id": "t"}, "", "", "1.0", ["u:1", "u:2"]
-        )
+        call = asked("GetTask", {"id": "t"}, ["u:1", "u:2"])
+        method, path, headers, body = a2a.GRPC.request(call)
         self.assertEqual(("POST", "/lf.a2a.v1.A2AService/GetTask"), (method, path))
         self.assertEqual(
             {
@@ -217,7 +221,7 @@ class ClientTest(unittest.TestCase):
             dict(headers),
         )
         self.assertEqual(body_of("GetTaskRequest", {"id": "t"}), body)
-        _, _, headers, _ = a2a.GRPC.request(row, {"id": "t"}, "", "")
+        _, _, headers, _ = a2a.GRPC.request(asked("GetTask", {"id": "t"}))
         self.assertNotIn("a2a-extensions", dict(headers))
 
     def test_what_a_client_writes_a_server_reads(self):
@@ -232,16 +236,16 @@ class ClientTest(unittest.TestCase):
             names = {field.name for field in a2a.MESSAGES[a2a.OPERATIONS[name].request]}
             params = {key: value for key, value in params.items() if key in names}
             with self.subTest(name):
-                verb, path, headers, body = a2a.GRPC.request(a2a.OPERATIONS[name], params, "", "")
-                call = a2a.GRPC.read(
-                    a2a.Request(verb, path, dict(headers), 1, True), path, "", body
-                )
+                verb, path, headers, body = a2a.GRPC.request(asked(name, params))
+                request = a2a.Request(verb, path, dict(headers), 1, True)
+                call = a2a.GRPC.read(request, a2a.GRPC.route(request, path), "", body)
                 self.assertEqual((name, params), (call.operation.name, call.params))
 
     def read(self, name, value, warnings=None):
         row = a2a.OPERATIONS[name]
         warn = (warnings if warnings is not None else []).append
-        return a2a.GRPC.read_answer(row, a2a.write_protobuf(row.response, value), warn)
+        message = a2a.write_protobuf(row.response, value)
+        return a2a.GRPC.read_answer(asked(name, {}), message, warn)
 
     def test_answers(self):
         task = {"id": "t", "status": {"state": "TASK_STATE_WORKING"}}
@@ -268,7 +272,7 @@ class ClientTest(unittest.TestCase):
 
     def test_an_answer_that_is_no_protobuf(self):
         with self.assertRaises(a2a.PeerError):
-            a2a.GRPC.read_answer(a2a.OPERATIONS["GetTask"], b"\x0a\xff")
+            a2a.GRPC.read_answer(asked("GetTask", {}), b"\x0a\xff")
 
 
 if __name__ == "__main__":
