@@ -251,6 +251,7 @@ SURPLUS_CONNECTIONS = 64  # beyond it that are told so; more are cut without a w
 SPARE_DESCRIPTORS = 64  # files that are no connections: children's pipes, logs, a database
 SSE_COMMENT_S = 15.0  # a comment this often keeps proxies from cutting a silent stream
 AUTH_FAILURES_A_MINUTE = 20  # of one peer; who guesses keys faster is not heard for the rest of it
+KEYS_LOOK_S = 2.0  # a server looks so often whether its file of API keys has changed
 AUTH_PEERS_COUNT = 10_000  # peers whose sign-ins are counted; past that the oldest is forgotten
 CARD_MAX_AGE_S = 60  # how long a client may go on with a card before it asks again
 REMEMBERED = 256  # spellings of a header that were checked and found good
@@ -15085,7 +15086,7 @@ def read_api_keys(lines: str | Iterable[str]) -> list[ApiKey]:
     """Read keys, one a line: a key, or the name of its caller, a colon, a blank and the key.
 
     A name may have several keys, old and new. Callers without one are apart too; # is a comment.
-    Raises       UsageError: no key at all, or a line that is none; it says which, never what
+    Raises       UsageError: a line that is none; it says which, never what
     """
     keys = []
     for number, line in enumerate(lines.split("\n") if isinstance(lines, str) else lines, 1):
@@ -15100,9 +15101,64 @@ def read_api_keys(lines: str | Iterable[str]) -> list[ApiKey]:
                 f"Line {number} of the API keys is no key",
                 hint="a key is printable ASCII without blanks; NAME: KEY says whose it is",
             )
-    if not keys:
-        raise UsageError("There is no key among the API keys")
     return keys
+
+
+class ApiKeys:
+    """The keys that callers may have: those given, and those of a file.
+
+    The file is read again once it has changed, so that a key taken out of it is revoked; where that
+    fails its keys stay as they were. False when neither is given.
+    Raises       UsageError: no key at all, or lines that are none
+    """
+
+    def __init__(self, lines: str | Iterable[str] | None = None, path: str = "") -> None:
+        self._given = read_api_keys(lines or ())
+        self._path = path
+        self._of_file: list[ApiKey] = []
+        self._stamp: tuple[int, ...] | None = None
+        self._look_at = 0.0
+        if path:
+            self._of_file = read_api_keys(self._read())
+        if (path or lines is not None) and not self._given + self._of_file:
+            raise UsageError("There is no key among the API keys")
+
+    def __bool__(self) -> bool:
+        return bool(self._given or self._path)
+
+    def find(self, key: str) -> Caller | None:
+        """Give the caller who has a key; all are looked at, so that the time taken says nothing."""
+        if self._path and time.monotonic() >= self._look_at:
+            self._look()
+        digest, found = hashlib.sha256(key.encode("latin-1")).digest(), None
+        for known in self._given + self._of_file:
+            if hmac.compare_digest(known.digest, digest):
+                found = known.caller
+        return found
+
+    def _look(self) -> None:
+        """Read the file again if it is another than before."""
+        try:
+            if self._stamp_now() != self._stamp:
+                self._of_file = read_api_keys(self._read())
+                log(f"{self._path} was read again: {len(self._of_file)} API keys")
+        except UsageError as error:
+            log(f"{error}: the keys of {self._path} stay as they were")
+        self._look_at = time.monotonic() + KEYS_LOOK_S
+
+    def _read(self) -> str:
+        try:
+            self._stamp = self._stamp_now()
+            with open(self._path, encoding="utf-8-sig", errors="replace") as file:
+                return file.read()
+        except OSError as error:
+            raise UsageError(f"cannot read {self._path}: {error.strerror}") from None
+
+    def _stamp_now(self) -> tuple[int, ...] | None:
+        with contextlib.suppress(OSError):
+            facts = os.stat(self._path)
+            return facts.st_mtime_ns, facts.st_size, facts.st_ino
+        return None
 
 
 class Attempts:
@@ -15155,7 +15211,7 @@ class Gate:
 
     def __init__(
         self,
-        keys: Sequence[ApiKey] = (),
+        keys: ApiKeys | None = None,
         tokens: Any = None,
         certified: bool = False,
         attempts: Attempts | None = None,
@@ -15201,11 +15257,14 @@ class Gate:
                 return Caller("certificate", "", name, "", name)
             raise self._refusal(UnauthenticatedError("Authentication required: " + self._wanted()))
         attempt = self._attempts.begin(exchange.peer)
+        caller: Caller | None
         try:
             if token:
-                caller: Caller = await self._tokens.verify(token, exchange.certificate)
+                caller = await self._tokens.verify(token, exchange.certificate)
             else:
-                caller = self._find(key)
+                caller = self._keys.find(key) if self._keys else None
+            if caller is None:
+                raise TokenRefused("The API key is not known here", error="")
         except TokenRefused as error:
             raise self._judge(error, attempt, exchange.peer) from None
         except Exception:  # not the caller's fault
@@ -15222,16 +15281,6 @@ class Gate:
         if not re.fullmatch(r"[\w.~+/-]+=*", token.strip(), re.ASCII):
             raise self._refusal(InvalidRequestError("No token is there"), "invalid_request")
         return token.strip()
-
-    def _find(self, key: str) -> Caller:
-        """Look at all keys, whichever is the right one: the time taken says nothing."""
-        digest = hashlib.sha256(key.encode("latin-1")).digest()
-        callers = [
-            known.caller for known in self._keys if hmac.compare_digest(known.digest, digest)
-        ]
-        if not callers:
-            raise TokenRefused("The API key is not known here", error="")
-        return callers[0]
 
     def _judge(self, error: TokenRefused, attempt: list[float], peer: str) -> Fault:
         """Make the answer to credentials that do not do."""
@@ -15420,6 +15469,7 @@ class Server:
 
     agent        what load_agent takes: a function, "files", "echo", "FILE.py:FUNCTION", ...
     api_keys     what callers must show one of, as read_api_keys takes them; they are not kept
+    api_key_file a file with more of them
     options      those of ServerOptions
     url, port, grpc_port    where it answers, once it does
 
@@ -15428,10 +15478,15 @@ class Server:
     """
 
     def __init__(
-        self, agent: Any, *, api_keys: str | Iterable[str] | None = None, **options: Any
+        self,
+        agent: Any,
+        *,
+        api_keys: str | Iterable[str] | None = None,
+        api_key_file: str = "",
+        **options: Any,
     ) -> None:
         self.options = ServerOptions(**options)
-        self._keys = read_api_keys(api_keys) if api_keys is not None else []
+        self._keys = ApiKeys(api_keys, api_key_file)
         check_options(self.options, guarded=bool(self._keys or self.options.tls_client_ca))
         self._tls = open_tls(self.options)
         path = self.options.card_signing_key
@@ -17152,20 +17207,17 @@ def _shown(option: Option, text: str) -> str:
 # --- serving ------------------------------------------------------------------------------------
 
 
-def take_api_keys(run: Invocation) -> list[str] | None:
-    """Give the lines of keys that callers need one of, None without any.
+def take_api_keys(run: Invocation) -> Object:
+    """Give what says which keys callers need one of: options of Server.
 
-    That of the environment is taken out of it: what we start has no business with it.
+    A key of the environment is taken out of it: what we start has no business with it.
     """
-    path, lines = run.settings["api-key-file"], []
+    path = run.settings["api-key-file"] or ""
     given = [layer.values.get("A2A_SERVE_API_KEY", "") for layer in run.settings.layers]
     os.environ.pop("A2A_SERVE_API_KEY", None)
-    for text in [*list(filter(None, given))[:1], *([file_text(path)] if path else [])]:
-        lines += text.split("\n")
-    if path:
+    if os.path.isfile(path):
         _check_mode(path, run.console.warn)
-    run.console.secrets.update(word for line in lines for word in line.split()[-1:])
-    return lines or None
+    return {"api_keys": next(filter(None, given), None), "api_key_file": path}
 
 
 def serve_from(run: Invocation, agent: Any, folder: Folder | None = None, **defaults: Any) -> None:
@@ -17259,7 +17311,7 @@ def run_serve(run: Invocation) -> None:
         output_bytes=get["max-output-mib"],
     )
     mine = isinstance(agent, FilesAgent) or run.line.given("dir")
-    serve_from(run, agent, folder if mine else None, api_keys=keys)
+    serve_from(run, agent, folder if mine else None, **keys)
 
 
 def run_demo_server(run: Invocation) -> None:
@@ -17267,7 +17319,7 @@ def run_demo_server(run: Invocation) -> None:
     skill = {"id": "demo", "name": "Demo", "description": DEMO_HELP, "tags": ["demo", "test"]}
     about = "Drives every task state, part kind and error; send help for its commands"
     known: Any = {"name": "Demo", "description": about, "skills": [skill]}
-    serve_from(run, demo_agent, api_keys=take_api_keys(run), **known)
+    serve_from(run, demo_agent, **known, **take_api_keys(run))
 
 
 # --- a server of its own ------------------------------------------------------------------------

@@ -6,8 +6,10 @@ import io
 import json
 import pathlib
 import sys
+import tempfile
 import types
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import a2a
@@ -88,7 +90,7 @@ class KeysTest(unittest.TestCase):
 
     def test_what_is_no_key_is_refused_without_being_shown(self):
         for lines, words in (
-            ("", "no key"), ([], "no key"), ("# only this\n", "no key"), ("ann: \n", "Line 1"),
+            ("ann: \n", "Line 1"),
             ("fine\ntwo words", "Line 2"), ("schlüssel", "Line 1"), ("a\0b", "Line 1"),
             ("a name: key", "Line 1"), ("b" * 65 + ": key", "Line 1"),
         ):  # fmt: skip
@@ -101,8 +103,74 @@ class KeysTest(unittest.TestCase):
     def test_no_key_is_kept(self):
         """AUTH-25: a digest is all there is of a key, in every representation."""
         server = a2a.Server("echo", api_keys=KEYS, port=0)
-        for shown in (server.options, server._keys, vars(server)):
+        for shown in (server.options, vars(server._keys), vars(server)):
             self.assertNotIn(ANN, repr(shown))
+
+
+class KeyFileTest(unittest.TestCase):
+    """A key that is taken out of the file is revoked while the server runs."""
+
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.path = pathlib.Path(place.name, "keys")
+        patch = unittest.mock.patch.object(a2a, "KEYS_LOOK_S", 0)
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.log = io.StringIO()
+        redirected = contextlib.redirect_stderr(self.log)
+        redirected.__enter__()
+        self.addCleanup(redirected.__exit__, None, None, None)
+
+    def write(self, *lines):
+        self.path.write_text("\n".join(lines), encoding="utf-8")
+
+    def known(self, keys):
+        return [bool(keys.find(key)) for key in (ANN, BOB, NOBODY)]
+
+    def test_what_the_file_says_holds(self):
+        self.write("ann: " + ANN)
+        keys = a2a.ApiKeys(["bob: " + BOB], str(self.path))
+        self.assertEqual([True, True, False], self.known(keys))
+        self.write("nobody: " + NOBODY)
+        self.assertEqual([False, True, True], self.known(keys))
+        self.assertIn("read again: 1 API keys", self.log.getvalue())
+        self.write("# all revoked")
+        self.assertEqual([False, True, False], self.known(keys))
+
+    def test_a_file_that_cannot_be_read_changes_nothing(self):
+        self.write("ann: " + ANN)
+        keys = a2a.ApiKeys(path=str(self.path))
+        self.write("ann: " + ANN, "not a key")
+        self.assertEqual([True, False, False], self.known(keys))
+        self.path.unlink()
+        self.assertEqual([True, False, False], self.known(keys))
+        said = self.log.getvalue().splitlines()
+        self.assertEqual(2, len(said), "once for each of the two")
+        self.assertIn("Line 2", said[0])
+        self.assertIn("cannot read", said[1])
+        self.assertNotIn("not a key", self.log.getvalue())
+        self.write("bob: " + BOB)
+        self.assertEqual([False, True, False], self.known(keys))
+
+    def test_it_is_looked_at_from_time_to_time_only(self):
+        self.write("ann: " + ANN)
+        keys = a2a.ApiKeys(path=str(self.path))
+        with unittest.mock.patch.object(a2a, "KEYS_LOOK_S", 3600):
+            self.known(keys)
+            self.write("bob: " + BOB)
+            self.assertEqual([True, False, False], self.known(keys))
+
+    def test_a_server_stops_listening_to_a_key(self):
+        self.write("ann: " + ANN, "bob: " + BOB)
+        with Guarded(api_keys=None, api_key_file=str(self.path)) as agent:
+            self.assertEqual(200, agent.rest("GET", "/tasks", key=ANN)[0])
+            self.write("bob: " + BOB)
+            self.assertEqual(401, agent.rest("GET", "/tasks", key=ANN)[0])
+            self.assertEqual(200, agent.rest("GET", "/tasks", key=BOB)[0])
+            self.write("")
+            self.assertEqual(401, agent.rest("GET", "/tasks", key=BOB)[0])
+            self.assertEqual(401, agent.rest("GET", "/tasks")[0])
 
 
 class AttemptsTest(unittest.TestCase):
@@ -158,7 +226,7 @@ class AttemptsTest(unittest.TestCase):
 
 class GateTest(unittest.TestCase):
     def setUp(self):
-        self.keys = a2a.read_api_keys(KEYS)
+        self.keys = a2a.ApiKeys(KEYS)
         self.tokens = Tokens()
 
     def test_without_a_credential_it_is_open(self):
