@@ -6807,7 +6807,7 @@ class Connection:
                 raise
 
     def _early_answer(self) -> list[Event]:
-        with contextlib.suppress(A2AError):
+        with contextlib.suppress(PeerError, ConnectionLost):  # others say what TLS has against us
             data = self.stream.receive(0)
             if data:
                 self.heard = True
@@ -7235,7 +7235,9 @@ class Http2Link:
             self._flush(patience)
         except TransportError as error:  # half a frame may be out: nothing can follow it
             with self._news:
-                self._fail(TransportError(error.message))
+                self._fail(
+                    TransportError(error.message + ("" if self.heard else self.stream.doubt))
+                )
         return call
 
     def wait(self, call: Http2Call) -> Http2Event | None:

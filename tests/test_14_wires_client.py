@@ -4,6 +4,7 @@ import contextlib
 import pathlib
 import socket
 import ssl
+import struct
 import sys
 import threading
 import time
@@ -795,6 +796,67 @@ class TlsTest(unittest.TestCase):
         with support.Peer(echo, tls=server_context(client_ca=True)) as peer:
             error = self.refusal(self.pool(), peer.url)
         self.assertRegex(str(error), "client certificate|cut|closed")
+
+    def test_a_server_that_ends_after_the_handshake_may_want_another_certificate(self):
+        """AUTH-24: many servers send no alert, they close or reset the connection."""
+
+        def reset(visit):
+            visit.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            visit.socket.close()
+
+        for script in (lambda visit: None, reset):
+            with support.Peer(script, tls=server_context()) as peer:
+                error = self.refusal(self.pool(), peer.url)
+                self.assertIn("the server may want a client certificate, or another", str(error))
+                url = a2a.read_url(peer.url)
+                context = server_context()
+                context.set_alpn_protocols(["h2"])
+                peer.tls = context
+                with self.assertRaises(a2a.TransportError) as caught:
+                    a2a.Http2Pool(self.pool()).request(url, "/", [], b"", soon())
+                self.assertIn("may want a client certificate", str(caught.exception))
+
+    def test_what_a_server_says_of_our_certificate(self):
+        """AUTH-24: none, of another authority, expired; in both versions of TLS."""
+        cases = (
+            ("", "wants a client certificate|handshake failure", "--cert FILE"),
+            ("rogue", r"does not accept our certificate \(unknown ca\)", ""),
+            ("expired", r"does not accept our certificate \(certificate expired\)", ""),
+        )
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            tls = server_context(client_ca=True)
+            tls.maximum_version = version
+            for name, said, hint in cases:
+                cert = str(self.folder / f"{name}.pem") if name else ""
+                with self.subTest(name=name, version=version), support.Peer(echo, tls=tls) as peer:
+                    error = self.refusal(self.pool(cert=cert), peer.url)
+                    self.assertIsInstance(error, a2a.Unreachable)
+                    self.assertRegex(str(error), said)
+                    if version == ssl.TLSVersion.TLSv1_3:
+                        self.assertIn(hint, error.hint)
+                    self.assertEqual([], peer.requests)
+
+    def test_reasons_not_to_trust_a_server(self):
+        for name, said in (
+            ("rogue", "unable to get local issuer certificate"),
+            ("expired", "certificate has expired"),
+            ("person", "not valid for '127.0.0.1'"),
+        ):
+            with support.Peer(echo, tls=server_context(name)) as peer:
+                error = self.refusal(self.pool(), peer.url)
+            self.assertIn("the server's certificate is not trusted", str(error))
+            self.assertIn(said, str(error))
+            self.assertEqual("--ca FILE names whom to trust.", error.hint)
+
+    def test_an_encrypted_key_is_opened_by_a_file(self):
+        cert, key = str(self.folder / "server.crt"), str(self.folder / "locked.key")
+        word = self.folder / "word"
+        word.write_text("open sesame\n")
+        with support.Peer(echo, tls=server_context(client_ca=True)) as peer:
+            pool = self.pool(cert=cert, key=key, key_password_file=str(word))
+            self.assertEqual((200, b"none"), get(pool, peer.url))
+            with self.assertRaisesRegex(a2a.UsageError, "is encrypted"):
+                get(self.pool(cert=cert, key=key), peer.url)
 
     def test_files_that_do_not_fit_are_a_usage_error(self):
         cert, key = str(self.folder / "client.crt"), str(self.folder / "server.key")

@@ -102,15 +102,18 @@ class Call:
 class SdkClient:
     """An SDK's client for one server and transport, in a process of its own.
 
-    key  what it signs in with, if the card asks for an API key
+    key    what it signs in with, if the card asks for an API key
+    ca, cert    files: whom it trusts under TLS, and its own certificate with the key
     """
 
-    def __init__(self, language, url, transport, key=None):
+    def __init__(self, language, url, transport, key=None, ca=None, cert=None):
         self.popen = subprocess.Popen(
             [str(part) for part in [*sdk_command(language, "sdk_client"), url, transport]],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=support.clean_environment(PEER_API_KEY=key),
+            env=support.clean_environment(
+                PEER_API_KEY=key, PEER_CA=ca, PEER_CERT=cert, NODE_EXTRA_CA_CERTS=ca
+            ),
         )
         self._calls = {}
         self._reader = threading.Thread(target=self._read, daemon=True)

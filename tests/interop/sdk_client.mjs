@@ -1,6 +1,8 @@
 // The official JavaScript SDK's client, driven from outside. Arguments, input and output are those
-// of sdk_client.py beside this file.
+// of sdk_client.py beside this file; over HTTP, Node.js itself reads NODE_EXTRA_CA_CERTS.
+import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import grpc from '@grpc/grpc-js';
 import * as sdk from '@a2a-js/sdk';
 import {
   ClientFactory,
@@ -46,10 +48,15 @@ const OPERATIONS = {
 };
 
 const [url, transport, operation, params] = process.argv.slice(2);
+const { PEER_CA, PEER_CERT } = process.env;
+const ours = PEER_CERT ? readFileSync(PEER_CERT) : null;
+const grpcChannelCredentials = PEER_CA
+  ? grpc.credentials.createSsl(readFileSync(PEER_CA), ours, ours)
+  : undefined;
 const factories = {
   JSONRPC: new JsonRpcTransportFactory(),
   'HTTP+JSON': new RestTransportFactory(),
-  GRPC: new GrpcTransportFactory(),
+  GRPC: new GrpcTransportFactory({ grpcChannelCredentials }),
 };
 
 function say(fields) {

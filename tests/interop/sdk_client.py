@@ -7,15 +7,19 @@ A line of stdin is {"id": 1, "operation": ..., "params": ...}. TRANSPORT is JSON
 GRPC. Each answer is a line with the id of its call: {"id": 1, "result": ...} for one answer or each
 event, then {"id": 1, "end": true}; or {"id": 1, "error": {"type": ..., "message": ...}}. Calls run
 side by side. It never shares a process with a2a.py: both are called a2a. A key in PEER_API_KEY is
-what the SDK's own interceptor may sign in with, as the card says.
+what the SDK's own interceptor may sign in with, as the card says. PEER_CA and PEER_CERT are files:
+whom to trust under TLS, and a certificate of the client with its key.
 """
 
 import asyncio
 import json
 import os
+import pathlib
+import ssl
 import sys
 
 import grpc
+import httpx
 from a2a.client import ClientConfig, ClientFactory, CredentialService
 from a2a.client.auth import AuthInterceptor
 from a2a.types import a2a_pb2
@@ -60,6 +64,26 @@ class OneKey(CredentialService):
         return os.environ["PEER_API_KEY"]
 
 
+CA, CERT = os.environ.get("PEER_CA"), os.environ.get("PEER_CERT")
+
+
+def open_channel(target):
+    """Open a channel of gRPC, under TLS if there is somebody to trust."""
+    if not CA:
+        return grpc.aio.insecure_channel(target)
+    ours = pathlib.Path(CERT).read_bytes() if CERT else None
+    credentials = grpc.ssl_channel_credentials(pathlib.Path(CA).read_bytes(), ours, ours)
+    return grpc.aio.secure_channel(target, credentials)
+
+
+def tls():
+    """Give what is trusted over HTTP."""
+    context = ssl.create_default_context(cafile=CA)
+    if CERT:
+        context.load_cert_chain(CERT)
+    return context
+
+
 class Driver:
     """Clients for one server: a streaming one and one that is not."""
 
@@ -72,7 +96,8 @@ class Driver:
             config = ClientConfig(
                 streaming=streaming,
                 supported_protocol_bindings=[self.transport],
-                grpc_channel_factory=grpc.aio.insecure_channel,
+                grpc_channel_factory=open_channel,
+                httpx_client=httpx.AsyncClient(verify=tls()) if CA else None,
             )
             signing_in = [AuthInterceptor(OneKey())] if "PEER_API_KEY" in os.environ else []
             factory = ClientFactory(config)
