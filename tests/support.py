@@ -317,7 +317,8 @@ class Raw:
         for line in rest.split("\r\n"):
             name, colon, value = line.partition(":")
             if colon:
-                headers[name.lower()] = value.strip()
+                before = headers.get(name.lower(), "")
+                headers[name.lower()] = before + ", " * bool(before) + value.strip()
         return int(first.split()[1]), headers
 
     def read_chunk(self):

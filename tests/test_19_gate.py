@@ -545,6 +545,36 @@ class RefusalTest(unittest.TestCase):
                 self.assertEqual(401, agent.rest("GET", "/tasks", key=NOBODY)[0])
             self.assertEqual(200, agent.rest("GET", "/tasks", key=ANN)[0])
 
+    def test_tokens_are_refused_as_each_binding_has_it(self):
+        """AUTH-18: 401, 403 and 400 with RFC 6750's words, and the codes of JSON-RPC and gRPC."""
+
+        class TokenGate(a2a.Gate):
+            def __init__(self, keys, _, *rest):
+                super().__init__(keys, Tokens(), *rest)
+
+        with unittest.mock.patch.object(a2a, "Gate", TokenGate), Guarded() as agent:
+            for token, words, http, rpc, grpc, more in (
+                ("bad", "invalid_token", 401, -32050, "UNAUTHENTICATED", ()),
+                ("weak", "insufficient_scope", 403, -32052, "PERMISSION_DENIED", ()),
+                ("a b", "invalid_request", 400, -32600, "INVALID_ARGUMENT", ()),
+                ("good", "invalid_request", 400, -32600, "INVALID_ARGUMENT", [("X-API-Key", ANN)]),
+            ):
+                fields = [("Authorization", "Bearer " + token), *more]
+                told = f'error="{words}"'
+                body = support.rpc_body("ListTasks", {})
+                status, headers, body = support.http(agent.port, "POST", "/", fields, body)
+                self.assertEqual((http, rpc), (status, json.loads(body)["error"]["code"]), token)
+                self.assertIn(told, headers["www-authenticate"])
+                status, headers, body = support.http(agent.port, "GET", "/tasks", fields)
+                self.assertEqual((http, grpc), (status, json.loads(body)["error"]["status"]))
+                metadata = {name.lower().replace("-", "_"): value for name, value in fields}
+                with Channel(agent.port) as channel:
+                    answer = channel.answer(channel.call("ListTasks", {}, **metadata))
+                self.assertEqual(grpc, answer.grpc_status)
+                self.assertIn(told, answer.headers["www-authenticate"])
+            fields = [("Authorization", "Bearer good")]
+            self.assertEqual(200, support.http(agent.port, "GET", "/tasks", fields)[0])
+
     def test_no_answer_and_no_log_holds_a_key(self):
         """AUTH-25: neither the right ones nor those that were tried."""
         with Guarded() as agent:
