@@ -105,6 +105,7 @@ if TYPE_CHECKING:
     import traceback
     import urllib.parse
     import warnings
+    import webbrowser
     from collections.abc import (
         AsyncIterator,
         Callable,
@@ -185,6 +186,7 @@ else:
         "traceback",
         "urllib.parse",
         "warnings",
+        "webbrowser",
         "_thread",
     ):
         globals()[_name.partition(".")[0]] = Late(_name)
@@ -9099,6 +9101,7 @@ class OAuthOptions(NamedTuple):
     redirect     where a browser comes back to: "127.0.0.1" or "localhost", and a port, 0 for any
     token_file   keeps tokens, also for later clients; "" keeps them in memory
     ask          tells a person how to sign in, and gives a URL to open or ""; None: nobody is there
+    learn        gets every token, to keep it out of what is shown
     certificate  TLS has a client certificate, which may stand in for the secret (RFC 8705)
     """
 
@@ -9110,6 +9113,7 @@ class OAuthOptions(NamedTuple):
     redirect: tuple[str, int] = ("127.0.0.1", 0)
     token_file: str = ""
     ask: Callable[[str, str], None] | None = None
+    learn: Callable[[str], object] = len
     certificate: bool = False
 
     def __repr__(self) -> str:
@@ -9312,7 +9316,8 @@ def describe_token(entry: Object) -> Object:
     ends_at = read_seconds(entry.get("expiresAt"), 0)
     shown = {name: entry[name] for name in names if _text(entry, name)}
     ends = {"expiresAt": _date_time(int(ends_at)) + "Z"} if ends_at else {}
-    return {**shown, **ends, "renewed": is_renewed(entry)}
+    how = "by itself" if is_renewed(entry) else "by signing in again"
+    return {**shown, **ends, "renewal": how}
 
 
 class TokenRequests:
@@ -9471,21 +9476,13 @@ class OAuth:
     and to the client, the scopes and the audience that it was asked for.
 
     agent    in the methods: the origin of the card, or of the agent where the user gave the card
-    learn    gets every token, to keep it out of what is shown
     """
 
-    def __init__(
-        self,
-        pool: Pool,
-        options: OAuthOptions,
-        warn: Callable[[str], None],
-        learn: Callable[[str], object],
-    ) -> None:
+    def __init__(self, pool: Pool, options: OAuthOptions, warn: Callable[[str], None]) -> None:
         self.store = TokenStore(options.token_file, warn)
         self._pool = pool
         self._options = options
         self._requests = TokenRequests(pool, options)
-        self._learn = learn
         self._turn = _thread.allocate_lock()
 
     def find(self, scheme: Scheme, agent: str) -> Object | None:
@@ -9522,7 +9519,7 @@ class OAuth:
         if entry is None:
             return self.obtain(scheme, agent, patience)
         for name in ("accessToken", "refreshToken"):
-            self._learn(_text(entry, name))
+            self._options.learn(_text(entry, name))
         if is_fresh(entry):
             return entry
         try:
@@ -9615,20 +9612,25 @@ class OAuth:
             del kept["expiresAt"]
         if _text(answer, "refresh_token"):  # else the one before stays good
             kept["refreshToken"] = answer["refresh_token"]
-        self._learn(token)
-        self._learn(_text(kept, "refreshToken"))
+        self._options.learn(token)
+        self._options.learn(_text(kept, "refreshToken"))
         self.store.replace(
             lambda other: all(other.get(name) == entry.get(name) for name in BINDING), kept
         )
         return kept
 
-    def revoke(self, entry: Object, patience: Patience) -> None:
-        """Have the provider forget a sign-in, if it can (RFC 7009); errors do not matter."""
-        form = {"token": _text(entry, "refreshToken") or entry["accessToken"]}
-        form["client_id"] = entry["clientId"]
-        if _text(entry, "revocationEndpoint"):
-            with contextlib.suppress(PeerError, TransportError, AuthError):
-                self._requests.post(_ends_of(entry), "revocation_endpoint", form, patience)
+    def forget(self, agent: str, patience: Patience) -> list[Object]:
+        """Drop the tokens for an agent, "" for all; give them. Providers are told (RFC 7009)."""
+        with self._turn, self.store.lock():
+            gone = [entry for entry in self.store.entries() if agent in ("", entry["agent"])]
+            self.store.replace(lambda entry: entry in gone)
+        for entry in gone:
+            form = {"token": _text(entry, "refreshToken") or entry["accessToken"]}
+            form["client_id"] = entry["clientId"]
+            with contextlib.suppress(PeerError, TransportError, AuthError):  # it ends here anyway
+                if _text(entry, "revocationEndpoint"):
+                    self._requests.post(_ends_of(entry), "revocation_endpoint", form, patience)
+        return gone
 
 
 def _ends_of(entry: Object) -> Object:
@@ -10466,8 +10468,12 @@ class Link:
             debug=self.debug,
         )
         self.finder = CardFinder(self.pool, options, self.warn, self.debug)
-        oauth = options.oauth._replace(certificate=bool(options.cert))
-        self.oauth = OAuth(self.pool, oauth, self.warn, self._secrets.append)
+        oauth = options.oauth._replace(certificate=bool(options.cert), learn=self._learn)
+        self.oauth = OAuth(self.pool, oauth, self.warn)
+
+    def _learn(self, secret: str) -> None:
+        self._secrets.append(secret)
+        self.options.oauth.learn(secret)
 
     def warn(self, text: str) -> None:
         """Tell the user what is no error."""
@@ -11060,6 +11066,12 @@ def sign_in(client: Client, grant: str = "") -> Object:
     Raises  AuthError; TransportError; UsageError: the agent's card asks for no token
     """
     return describe_token(client._link.sign_in(grant, client.options.patience()))
+
+
+def sign_out(client: Client, origin: str = "") -> list[Object]:
+    """Forget the tokens for an agent, named by its origin, or for all; say of them what may be."""
+    gone = client._link.oauth.forget(origin, client.options.patience())
+    return [describe_token(entry) for entry in gone]
 
 
 def _check_params(kind: str, params: Object) -> Object:
@@ -15792,10 +15804,19 @@ Credentials
   bearer  TOKEN  secret A2A_TOKEN  a bearer token
   api-key  KEY  secret A2A_API_KEY  an API key, sent where the card says
   basic  USER:PASSWORD  secret A2A_HTTP_USERNAME:A2A_HTTP_PASSWORD  a user and a password
+  oauth-client-id  ID  A2A_OAUTH_CLIENT_ID  the identity provider's name for this client
+  oauth-client-secret  SECRET  secret A2A_OAUTH_CLIENT_SECRET  its secret, for --oauth-issuer alone
+  oauth-issuer  URL  trusted A2A_OAUTH_ISSUER  the identity provider, where agents name that one
+  oauth-scope  SCOPES  A2A_OAUTH_SCOPE  scopes to ask for beside those of the card
+  oauth-audience  AUDIENCE  A2A_OAUTH_AUDIENCE  whom tokens are for, where the provider asks
+  oauth-redirect-host  127.0.0.1|localhost  =127.0.0.1  where a browser comes back to
+  oauth-redirect-port  N  =0 A2A_OAUTH_REDIRECT_PORT  and on which port; 0 picks a free one
   trusted-card-keys  FILE  trusted A2A_CARD_JWKS  a key set: only these keys vouch for cards
   require-signed-cards  -  -  use no agent whose card is not verified by its signature
   trusted-origin  ORIGIN  * trusted  another origin that may be given the credentials
   allow-http-credentials  -  trusted  send credentials without TLS to other machines
+Sign-in
+  grant  client-credentials|device|browser  typed  how, instead of the best that there is
 Connection
   connect-timeout  DURATION  =10s  how long connecting may take
   ca  FILE  trusted A2A_TLS_CA  authorities to trust instead of the system's
@@ -16370,6 +16391,12 @@ class Console:
         """Write a warning."""
         self.note("Warning", text)
 
+    def ask(self, text: str, url: str) -> None:
+        """Tell a person how to sign in; open a page for it."""
+        self.note("Sign in", text)
+        if url:
+            open_browser(url)
+
     def hide(self, text: str) -> str:
         """Take credentials out of a text."""
         return redact(text, self.secrets)
@@ -16672,7 +16699,8 @@ class Invocation:
         options = []
         for name, value in self.line.typed:
             option = CLI_OPTIONS[name]
-            plain_one = option.group in ("Agent", "Connection") and not option.secret
+            plain_one = option.group in ("Agent", "Credentials", "Connection")
+            plain_one = plain_one and not option.secret
             if plain_one or name == "config":
                 options += [f"--{name}", value] if option.metavar else [f"--{name}"]
         parts = [*program, *command.split(), *agent, *words, *options]
@@ -16781,8 +16809,11 @@ def _host_of(reference: str) -> str:
     return re.sub(r"^\w+://", "", reference).split("/")[0].lower() or reference
 
 
-def open_client(run: Invocation) -> Client:
-    """Make the client that the settings describe."""
+def open_client(run: Invocation, ask: bool = False) -> Client:
+    """Make the client that the settings describe.
+
+    ask     a person will sign in, even where there is no terminal
+    """
     get, console = run.settings, run.console
     if get["insecure"]:
         console.warn(
@@ -16798,6 +16829,7 @@ def open_client(run: Invocation) -> Client:
         transport=get["transport"],
         version=get["a2a-version"],
         api_key=get["api-key"] or "",
+        oauth=oauth_options(run, ask),
         headers=dict(get["svc-param"]),
         card_headers=dict(get["card-header"]),
         extensions=get["extension"],
@@ -16813,6 +16845,34 @@ def open_client(run: Invocation) -> Client:
         warn=console.warn,
         debug=(lambda text: console.note("debug", text)) if get["debug"] else None,
     )
+
+
+def oauth_options(run: Invocation, ask: bool) -> OAuthOptions:
+    """Give how to get tokens; without a terminal nobody is asked, unless that is the command."""
+    get, console = run.settings, run.console
+    texts: Object = {
+        name: get["oauth-" + name.replace("_", "-")] or ""
+        for name in ("client_id", "client_secret", "issuer", "scope", "audience")
+    }
+    return OAuthOptions(
+        **texts,
+        redirect=(get["oauth-redirect-host"], get["oauth-redirect-port"]),
+        token_file=token_path(),
+        ask=console.ask if ask or (sys.stdin.isatty() and sys.stderr.isatty()) else None,
+        learn=console.secrets.add,
+    )
+
+
+def token_path() -> str:
+    """Give the file of the tokens that were got by signing in."""
+    return os.path.join(config_folder(), "tokens.json")
+
+
+def open_browser(url: str) -> None:
+    """Open a page, where there is a screen: a browser for terminals would take this one."""
+    screen = os.name == "nt" or sys.platform == "darwin"
+    if screen or any(os.environ.get(n) for n in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")):
+        threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
 
 # --- a message from the command line ------------------------------------------------------------
@@ -17164,6 +17224,56 @@ def write_new_file(folder: str, name: str, data: bytes) -> str:
     raise UsageError(f"{folder} holds too many files named {name}")
 
 
+def run_auth_login(run: Invocation) -> None:
+    """Sign in for an agent by OAuth 2.0 and keep the token for later calls."""
+    with open_client(run, ask=True) as client:
+        write_tokens(run, [sign_in(client, run.settings["grant"] or "")])
+
+
+def run_auth_status(run: Invocation) -> None:
+    """Show what was got by signing in, for an agent or all of them."""
+    origin = origin_named(run)
+    kept = TokenStore(token_path(), run.console.warn).entries()
+    write_tokens(run, [describe_token(one) for one in kept if origin in ("", one["agent"])])
+
+
+def run_auth_logout(run: Invocation) -> None:
+    """Forget what was got by signing in, for an agent or all of them; the provider is told."""
+    origin = origin_named(run)
+    with open_client(run) as client:
+        write_tokens(run, sign_out(client, origin), "Signed out")
+
+
+def origin_named(run: Invocation) -> str:
+    """Give the origin of the agent that a command may be for, "" for none."""
+    words = run.line.words()
+    if len(words) > 1:
+        raise UsageError(f"one agent at most, not {len(words)}")
+    return read_origin(use_alias(run, words[0])) if words else ""
+
+
+def write_tokens(run: Invocation, tokens: list[Object], label: str = "Signed in") -> None:
+    """Write what may be shown of tokens."""
+    if isinstance(run.out, JsonOutput):
+        run.out.result({"tokens": tokens, "file": token_path()})
+        return
+    for token in tokens or [{}]:
+        run.out.field(label, token.get("agent", ""))
+        for name in [name for name in TOKEN_FIELDS if name in token]:
+            run.out.field(TOKEN_FIELDS[name], token[name])
+
+
+TOKEN_FIELDS = {
+    "tokenEndpoint": "Token from",
+    "clientId": "Client",
+    "grant": "Grant",
+    "scope": "Scope",
+    "audience": "Audience",
+    "expiresAt": "Expires",
+    "renewal": "Renewal",
+}
+
+
 def run_config_show(run: Invocation) -> None:
     """Show every setting with its value and where it came from; credentials are left out.
 
@@ -17178,14 +17288,21 @@ def run_config_show(run: Invocation) -> None:
         if layer.values.get("A2A_SERVE_API_KEY"):  # which no option has
             source = f"A2A_SERVE_API_KEY, {layer.where}"
             server["settings"]["api-key"] = {"value": "***", "source": source}
+    tokens = []
+    try:
+        tokens = list(map(describe_token, TokenStore(token_path(), run.console.warn).entries()))
+    except AuthFailed as error:
+        run.console.warn(str(error))
     if isinstance(run.out, JsonOutput):
-        run.out.result({**client, "serve": server})
+        run.out.result({**client, "serve": server, "tokens": tokens})
         return
     for shown, prefix in ((client, ""), (server, "serve ")):
         for name, row in shown["settings"].items():
             run.out.field(prefix + name, f"{row['value'] or 'not set'} ({row['source']})")
         for path in shown["files"]:
             run.out.field(prefix + "file", path)
+    for token in tokens:
+        run.out.field("token", f"for {token['agent']} ({token_path()})")
 
 
 def settings_in_force(settings: Settings, command: Command) -> Object:
@@ -18109,6 +18226,12 @@ COMMANDS = {
          run_task_subscribe, "follow a task"),
         ("task download", "AGENT TASK_ID", "task-id Saving " + _TO_ALL,
          run_task_download, "save a task's artifacts"),
+        ("auth login", "AGENT", "Sign-in " + _TO_ALL,
+         run_auth_login, "sign in for an agent by OAuth 2.0, and stay so"),
+        ("auth status", "[AGENT]", "agents " + _LOCAL,
+         run_auth_status, "show for which agents you are signed in"),
+        ("auth logout", "[AGENT]", "agents " + _TO_ALL,
+         run_auth_logout, "sign out"),
         ("serve", "", "Answering Server Folder " + _LOCAL, run_serve, "be an agent"),
         ("status", "", "Folder " + _LOCAL, run_status, "say whether a server runs on the folder"),
         ("stop", "", "Folder " + _LOCAL, run_stop, "stop the server of the folder"),
@@ -18211,6 +18334,8 @@ def report(run: Invocation, error: A2AError) -> int:
     following = run.following() if run.seen.task_id else ""
     if isinstance(error, TimeoutExpired) and following:
         error.hint = f"the task goes on; follow it with: {following}"
+    elif isinstance(error, SignInNeeded):
+        error.hint = f"sign in first: {run.spell('auth login')}"
     elif isinstance(error, Fault) and not error.hint:
         error.hint = "--debug shows what went over the wire"
     error.message, error.hint = map(run.console.hide, (error.message, error.hint))

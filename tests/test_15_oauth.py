@@ -46,8 +46,8 @@ class OAuthCase(unittest.TestCase):
         self.told.append((text, url))
 
     def oauth(self, **options):
-        options = a2a.OAuthOptions(**{"client_id": "me", **options})
-        return a2a.OAuth(self.pool, options, self.warned.append, self.learnt.append)
+        options = {"client_id": "me", "learn": self.learnt.append, **options}
+        return a2a.OAuth(self.pool, a2a.OAuthOptions(**options), self.warned.append)
 
     def scheme(self, scopes=(), document="", **flows):
         """Give a scheme of a card; a flow's URLs are paths of the provider."""
@@ -721,19 +721,22 @@ class KeepingTest(OAuthCase):
         """AUTH-25: presence, not content."""
         shown = a2a.describe_token(self.put(expiresAt=0.5e9))
         self.assertEqual("1985-11-05T00:53:20Z", shown["expiresAt"])
-        self.assertEqual((True, "me"), (shown["renewed"], shown["clientId"]))
+        self.assertEqual(("by itself", "me"), (shown["renewal"], shown["clientId"]))
         self.assertNotIn("old", json.dumps(shown))
         self.assertNotIn("r1", json.dumps(shown))
 
     def test_a_sign_in_is_revoked(self):
         """RFC 7009: the refresh token, for that ends all of it; whether it works is no matter."""
         oauth = self.oauth(token_file=self.file)
-        oauth.revoke(self.put(), a2a.ENDLESS)
-        self.assertEqual([], self.idp.asked)
-        entry = self.put(revocationEndpoint=self.idp.url + "/revoke")
+        entry = self.put(agent="http://127.0.0.1:1")
+        self.assertEqual([], oauth.forget(self.agent, a2a.ENDLESS))
+        self.assertEqual([entry], oauth.forget("http://127.0.0.1:1", a2a.ENDLESS))
+        self.assertEqual(([], []), (self.idp.asked, self.tokens()))
         for page in ({}, b"", (503, {}), None):
+            self.put(revocationEndpoint=self.idp.url + "/revoke")
             self.idp.pages["/revoke"] = page
-            oauth.revoke(entry, a2a.ENDLESS)
+            self.assertEqual(1, len(oauth.forget("", a2a.ENDLESS)))
+            self.assertEqual([], self.tokens())
         self.assertEqual([{"token": "r1", "client_id": "me"}] * 4, self.idp.forms("/revoke"))
 
 

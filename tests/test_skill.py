@@ -30,7 +30,7 @@ NO_SETTINGS = {
     "agent", "skill", "card", "allow-host", "max-queue", "max-connections", "keep-tasks",
     "idle-limit", "max-output-mib", "framed", "lenient-version", "agent-card", "endpoint",
     "a2a-version", "extension", "svc-param", "card-header", "basic", "trusted-origin",
-    "allow-http-credentials", "connect-timeout", "insecure",
+    "allow-http-credentials", "connect-timeout", "insecure", "oauth-redirect-host",
 }  # fmt: skip
 # What a bridge of another make calls it, and what it is here.
 OTHERS = {
@@ -52,8 +52,7 @@ OTHERS = {
 }  # fmt: skip
 LATER = {
     "serveOidcIssuer", "serveOidcAudience", "serveRequiredScopes", "serveCardSigningKey",
-    "clientOauthClientId", "clientOauthClientSecret", "clientOauthScope", "clientOauthAudience",
-    "clientOauthRedirectPort", "clientTrustedCardKeys", "clientRequireSignedCards",
+    "clientTrustedCardKeys", "clientRequireSignedCards",
 }  # fmt: skip
 
 
