@@ -74,7 +74,7 @@ def challenges(fault):
 
 class KeysTest(unittest.TestCase):
     def test_a_line_is_a_key_or_a_name_and_a_key(self):
-        text = f"# ours\n\nann: {ANN}\r\n  {BOB}  \nann:   a:b:c\n"
+        text = f"# ours\n#none\n\nann: {ANN}\r\n  {BOB}  \nann:   a:b:c\n"
         keys = a2a.read_api_keys(text)
         self.assertEqual(["ann", "api-key", "ann"], [key.caller.display for key in keys])
         self.assertEqual(keys[0].caller.owner, keys[2].caller.owner)
@@ -266,6 +266,10 @@ class GateTest(unittest.TestCase):
         for key, name in ((ANN, "ann"), (BOB, "bob")):
             caller = admit(gate, x_api_key=key)
             self.assertEqual((name, ("api-key", name, "", "")), (caller.display, caller.owner))
+
+    def test_only_the_whole_key_counts(self):
+        for number in range(3000):
+            self.assertIsNone(self.keys.find(f"guess-{number}"))
 
     def test_without_a_credential_the_challenge_is_bare(self):
         """AUTH-18: a challenge for each scheme, and words on what to send."""
