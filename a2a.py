@@ -15192,7 +15192,7 @@ class Attempts:
 
         Raises  RateLimitedError: too many have failed
         """
-        packed, clock = packed_address(peer), self._clock()
+        packed, clock = packed_address(peer.partition("%")[0]), self._clock()
         key = packed if len(packed) == 4 else packed[:8]
         entry = self._peers.get(key, [0.0, 0])
         if entry[0] <= clock:

@@ -208,6 +208,8 @@ class AttemptsTest(unittest.TestCase):
                 if refused:
                     stack.enter_context(self.assertRaises(a2a.RateLimitedError))
                 self.fail(peer)
+        self.fail("fe80:0:0:5::1%eth0", 3)
+        self.fail("fe80:0:0:6::1%eth0", 3)
         self.fail("::ffff:192.0.2.8", 2)
         with self.assertRaises(a2a.RateLimitedError):
             self.fail("192.0.2.8")

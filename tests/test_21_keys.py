@@ -77,6 +77,20 @@ class KeysTest(unittest.TestCase):
         for path in kept:
             self.assertNotIn(ANN.encode(), path.read_bytes(), path)
 
+    def test_a_task_is_its_callers_after_a_restart_as_well(self):
+        """LIST-05: who may see it is kept with it."""
+        path = self.write("keys", f"ann: {ANN}\nbob: {BOB}\n")
+        arguments = ("--agent", "files", "--api-key-file", path)
+        with support.Served(*arguments, cwd=self.work) as server:
+            done = self.send(server, "later", "--async", "-o", "json", A2A_API_KEY=ANN)
+            task_id = json.loads(done.stdout)["task"]["id"]
+            waiting = ("wait", "--timeout", "20s", "--dir", self.work / ".a2a")
+            self.assertEqual(0, support.run_main(*waiting).returncode)
+        server = self.serve(*arguments)
+        for key, status in ((ANN, 0), (BOB, 1)):
+            get = ("task", "get", server.url, task_id)
+            self.assertEqual(status, support.run_main(*get, env={"A2A_API_KEY": key}).returncode)
+
     def test_the_extended_card(self):
         """CARD-18: fetched with the key that the public card asks for."""
         server = self.serve(A2A_SERVE_API_KEY=ANN)
