@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     import contextlib
     import contextvars
     import ctypes
+    import datetime
     import difflib
     import errno
     import fcntl
@@ -164,6 +165,7 @@ else:
         "contextlib",
         "contextvars",
         "ctypes",
+        "datetime",
         "difflib",
         "errno",
         "fcntl",
@@ -1128,31 +1130,7 @@ _CANONICAL = (  # the usual form and day, so that nothing is to be done
     r"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z"
 )
 FIRST_SECOND, LAST_SECOND = -62135596800, 253402300799  # the years 0001 to 9999
-
-
-@functools.lru_cache(maxsize=64)
-def _days_from_date(date: str) -> int:
-    """Count the days from 1970-01-01; a year that starts in March has its odd day last."""
-    full_year, month, day = int(date[:4]), int(date[5:7]), int(date[8:])
-    year = full_year - (month < 3)
-    leap_days = year // 4 - year // 100 + year // 400
-    days = 365 * year + leap_days + (153 * ((month + 9) % 12) + 2) // 5 + day - 719469
-    if _date_from_days(days) != date:
-        raise ValueError("no such day")
-    return days
-
-
-@functools.lru_cache(maxsize=64)
-def _date_from_days(days: int) -> str:
-    days += 719468
-    year = (10000 * days + 14780) // 3652425
-    rest = days - (365 * year + year // 4 - year // 100 + year // 400)
-    if rest < 0:
-        year -= 1
-        rest = days - (365 * year + year // 4 - year // 100 + year // 400)
-    month = (100 * rest + 52) // 3060
-    year, day = year + (month + 2) // 12, rest - (306 * month + 5) // 10 + 1
-    return f"{year:04}-{(month + 2) % 12 + 1:02}-{day:02}"
+EPOCH = 719163  # 1970-01-01 as datetime counts days
 
 
 def split_timestamp(text: str) -> tuple[int, int]:
@@ -1164,7 +1142,8 @@ def split_timestamp(text: str) -> tuple[int, int]:
     if not match:
         raise ValueError("not a timestamp")
     date, hour, minute, second, fraction, sign, offset_hours, offset_minutes = match.groups()
-    seconds = _days_from_date(date) * 86400 + int(hour) * 3600 + int(minute) * 60 + int(second)
+    days = datetime.date.fromisoformat(date).toordinal() - EPOCH
+    seconds = days * 86400 + int(hour) * 3600 + int(minute) * 60 + int(second)
     if sign:
         offset = int(offset_hours) * 3600 + int(offset_minutes) * 60
         seconds += offset if sign == "-" else -offset
@@ -1180,7 +1159,8 @@ def join_timestamp(seconds: int, nanos: int) -> str:
     fraction = f"{nanos // 10**6:03}" if nanos % 10**6 == 0 else f"{nanos:09}"
     if len(fraction) > 3 and fraction.endswith("000"):
         fraction = fraction[:-3]
-    return f"{_date_from_days(days)}T{hour:02}:{minute:02}:{second:02}.{fraction}Z"
+    date = datetime.date.fromordinal(days + EPOCH).isoformat()
+    return f"{date}T{hour:02}:{minute:02}:{second:02}.{fraction}Z"
 
 
 def read_timestamp(text: str) -> str:
@@ -1560,14 +1540,14 @@ FieldViolation  1 field string  2 description string
 """)
 NUMBERED = {**ENUMS, "NullValue": ("NULL_VALUE",)}
 VARINT, I64, LEN, SGROUP, EGROUP, I32 = range(6)  # wire types
-_WIRE_TYPES = {"int32": VARINT, "int64": VARINT, "bool": VARINT, "double": I64}
+_WIRE_TYPES = {"int32": VARINT, "int64": VARINT, "bool": VARINT, "double": I64,
+               **dict.fromkeys(NUMBERED, VARINT)}  # fmt: skip
+ONE, LIST, MAP = range(3)  # the shapes of a field
 _VARINT_BYTES = [bytes((number,)) for number in range(128)]
-TOO_MANY_FIELDS = "Too much protobuf: too many fields"
 
 if TYPE_CHECKING:
     Put = Callable[[Any, list[bytes]], int]
     Take = Callable[[bytes, int, int, int, list[int], Any], Any]
-    Set = Callable[[Object, bytes, int, int, int, list[int]], None]
 
 
 def _wrap_value(value: Json) -> Object:
@@ -1621,19 +1601,6 @@ def _fields_of(kind: str) -> tuple[Field, ...]:
         key = Field(1, "key", "string", False, True, False, False, False)
         return key, Field(2, "value", kind[1:-1], False, True, False, False, False)
     return MESSAGES.get(kind) or WELL_KNOWN.get(kind, ())
-
-
-def _is_message(kind: str) -> bool:
-    return kind in MESSAGES or kind in WELL_KNOWN
-
-
-def _wire_type(kind: str) -> int:
-    return VARINT if kind in NUMBERED else _WIRE_TYPES.get(kind, LEN)
-
-
-def _keeps_empty(field: Field) -> bool:
-    """Tell whether a single field that is empty is set all the same."""
-    return field.presence or field.oneof or _is_message(field.kind)
 
 
 def write_varint(value: int) -> bytes:
@@ -1701,7 +1668,7 @@ def _number_writer(tag: bytes, encode: Callable[[Any], bytes]) -> Put:
 
 
 def _message_writer(tag: bytes, kind: str) -> Put:
-    write, wrap = _encoder(kind).write, _WRAP.get(kind)
+    write, wrap = _codec(kind).write, _WRAP.get(kind)
 
     def put(item: Any, out: list[bytes]) -> int:
         at = len(out)
@@ -1713,29 +1680,13 @@ def _message_writer(tag: bytes, kind: str) -> Put:
     return put
 
 
-def _list_writer(put_item: Put) -> Put:
-    def put(items: Any, out: list[bytes]) -> int:
-        size = 0
-        for item in items:
-            size += put_item(item, out)
-        return size
-
-    return put
-
-
 def _map_order(key: str) -> bytes:
     """Order a map's keys by their bytes, "ab" behind "abc": as the official Python library does."""
     return utf8_bytes(key) + b"\xff"
 
 
-def _map_writer(put_entry: Put) -> Put:
-    def put(items: Any, out: list[bytes]) -> int:
-        size = 0
-        for key in sorted(items, key=_map_order):
-            size += put_entry({"key": key, "value": items[key]}, out)
-        return size
-
-    return put
+def _entries(items: Any) -> list[Object]:
+    return [{"key": key, "value": items[key]} for key in sorted(items, key=_map_order)]
 
 
 def _enum_writer(tag: bytes, kind: str) -> Put:
@@ -1744,10 +1695,9 @@ def _enum_writer(tag: bytes, kind: str) -> Put:
         fields[NUMBERED[kind][0]] = b""
 
     def put(item: Any, out: list[bytes]) -> int:
-        if isinstance(item, int):
-            data = tag + write_varint(item) if item else b""
-        else:
-            data = fields.get(item, b"")  # unknown: of a newer version
+        data = fields.get(item)
+        if data is None:  # of a newer version: its number, as a client that reads it keeps it
+            data = tag + write_varint(item) if isinstance(item, int) and item else b""
         out.append(data)
         return len(data)
 
@@ -1760,73 +1710,15 @@ def _double_bytes(value: float) -> bytes:
     return struct.pack("<d", float(value))
 
 
-def _item_writer(number: int, kind: str) -> Put:
+def _writer(tag: bytes, kind: str) -> Put:
     """Give what writes one item of a kind with its tag."""
-    wire = _wire_type(kind)
-    tag = write_varint(number << 3 | wire)
     if kind in NUMBERED:
         return _enum_writer(tag, kind)
-    if wire == VARINT:
-        return _number_writer(tag, write_varint)
-    if wire == I64:
-        return _number_writer(tag, _double_bytes)
+    if kind in _WIRE_TYPES:
+        return _number_writer(tag, _double_bytes if kind == "double" else write_varint)
     if kind in ("string", "bytes"):
         return _sized_writer(tag, utf8_bytes if kind == "string" else decode_base64)
     return _message_writer(tag, kind)
-
-
-class _Encoder:
-    """Writes one message: a row for each field, in the order of the numbers."""
-
-    __slots__ = ("rows",)
-
-    def __init__(self) -> None:
-        self.rows: list[tuple[str, bool, bool, Put]] = []
-
-    def fill(self, kind: str) -> None:
-        for field in sorted(_fields_of(kind)):
-            put = _item_writer(field.number, f"{{{field.kind}}}" if field.mapped else field.kind)
-            if field.mapped or field.repeated:
-                put = _map_writer(put) if field.mapped else _list_writer(put)
-            keep = _keeps_empty(field) and not (field.repeated or field.mapped)
-            self.rows.append((field.name, keep, field.kind == "Value", put))
-
-    def write(self, message: Object, out: list[bytes]) -> int:
-        """Append the message's bytes to out; give how many they are."""
-        size = 0
-        for name, keep, nullable, put in self.rows:
-            item = message.get(name)
-            if item or (keep and (item is not None or (nullable and name in message))):
-                size += put(item, out)
-        return size
-
-
-_ENCODERS: dict[str, _Encoder] = {}
-
-
-def _encoder(kind: str) -> _Encoder:
-    encoder = _ENCODERS.get(kind)
-    if encoder is None:
-        encoder = _ENCODERS[kind] = _Encoder()
-        encoder.fill(kind)  # once it can be found: a Value may hold a Struct of Values
-    return encoder
-
-
-def write_protobuf(name: str, value: Object) -> bytes:
-    """Write a canonical message, the same bytes for the same value.
-
-    Raises  UsageError: not such a message
-    """
-    out: list[bytes] = []
-    try:
-        _encoder(name).write(value, out)
-    except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise UsageError(f"Not a {name}: {error}") from None
-    return b"".join(out)
-
-
-def _take_text(data: bytes, at: int, end: int, depth: int, room: list[int], old: Any) -> str:
-    return data[at:end].decode()
 
 
 def _take_bytes(data: bytes, at: int, end: int, depth: int, room: list[int], old: Any) -> str:
@@ -1834,7 +1726,7 @@ def _take_bytes(data: bytes, at: int, end: int, depth: int, room: list[int], old
 
 
 def _message_taker(kind: str) -> Take:
-    read, wrap, unwrap = _decoder(kind).read, _WRAP.get(kind), _UNWRAP.get(kind)
+    read, wrap, unwrap = _codec(kind).read, _WRAP.get(kind), _UNWRAP.get(kind)
     if wrap is None or unwrap is None:
         return read
 
@@ -1843,56 +1735,6 @@ def _message_taker(kind: str) -> Take:
         return unwrap(read(data, at, end, depth, room, started))
 
     return take
-
-
-def _taker(kind: str) -> Take:
-    return {"string": _take_text, "bytes": _take_bytes}.get(kind) or _message_taker(kind)
-
-
-def _text_setter(name: str) -> Set:
-    def put(out: Object, data: bytes, at: int, end: int, depth: int, room: list[int]) -> None:
-        out[name] = data[at:end].decode()
-        if at == end:
-            del out[name]  # an empty text without presence is unset
-
-    return put
-
-
-def _item_setter(name: str, take: Take) -> Set:
-    def put(out: Object, data: bytes, at: int, end: int, depth: int, room: list[int]) -> None:
-        out[name] = take(data, at, end, depth, room, out.get(name))
-
-    return put
-
-
-def _list_setter(name: str, take: Take) -> Set:
-    def put(out: Object, data: bytes, at: int, end: int, depth: int, room: list[int]) -> None:
-        item = take(data, at, end, depth, room, None)
-        if name in out:
-            out[name].append(item)
-        else:
-            out[name] = [item]
-
-    return put
-
-
-def _map_setter(name: str, take_entry: Take, default: Callable[[], Any]) -> Set:
-    def put(out: Object, data: bytes, at: int, end: int, depth: int, room: list[int]) -> None:
-        entry = take_entry(data, at, end, depth, room, None)
-        items = out.setdefault(name, {})
-        items[entry.get("key", "")] = entry["value"] if "value" in entry else default()
-
-    return put
-
-
-def _oneof_setter(put: Set, others: list[str]) -> Set:
-    def put_only(out: Object, data: bytes, at: int, end: int, depth: int, room: list[int]) -> None:
-        for other in others:
-            if other in out:
-                del out[other]  # the last member on the wire is the one that is set
-        put(out, data, at, end, depth, room)
-
-    return put_only
 
 
 def _signed(bits: int) -> Callable[[int], int]:
@@ -1919,7 +1761,8 @@ def _double(number: int) -> float:
     return shorten(value)
 
 
-_CONVERT: dict[str, Callable[[int], Any]] = {
+_CONVERT: dict[str, Callable[..., Any]] = {
+    "string": str, "bytes": _take_bytes,
     "int32": _signed(32), "int64": _signed(64), "bool": bool, "double": _double,
     **{kind: _enum_name(names) for kind, names in NUMBERED.items()},
 }  # fmt: skip
@@ -1927,6 +1770,8 @@ _CONVERT: dict[str, Callable[[int], Any]] = {
 
 def _skip_field(data: bytes, at: int, tag: int, depth: int, room: list[int]) -> int:
     """Give the index after a field that is not known; what stands in a group may nest."""
+    if room[0] < 0:
+        raise ProtobufError("Too much protobuf: too many fields")
     number, wire = tag >> 3, tag & 7
     if 1 <= number < 2**29 and depth > 0:
         if wire == VARINT:
@@ -1941,47 +1786,58 @@ def _skip_field(data: bytes, at: int, tag: int, depth: int, room: list[int]) -> 
             if tag == number << 3 | EGROUP:
                 return at
             room[0] -= 1
-            if room[0] < 0:
-                raise ProtobufError(TOO_MANY_FIELDS)
             at = _skip_field(data, at, tag, depth - 1, room)
     raise ProtobufError("Not valid protobuf: a field that no encoder writes")
 
 
-_DEFAULTS: dict[str, Callable[[], Any]] = {"string": str, "Value": type(None)}  # of a map's entry
+_UNSET_IN_MAP: dict[str, Callable[[], Any]] = {
+    "string": str,
+    "Value": type(None),
+}  # of a map's entry
 
 
-class _Decoder:
-    """Reads one message: what sets each field, found by the field's tag."""
+class _Codec:
+    """Writes and reads one message: a row for each field, found by its number or by its tag."""
 
-    __slots__ = ("numbers", "sized")
+    __slots__ = ("rows", "tags")
 
     def __init__(self) -> None:
-        self.sized: dict[int, Set] = {}
-        self.numbers: dict[int, tuple[str, bool, list[str], Callable[[int], Any]]] = {}
+        self.rows: list[tuple[str, int, bool, bool, Put]] = []
+        self.tags: dict[int, tuple[str, int, bool, list[str], Any, Callable[[], Any]]] = {}
 
     def fill(self, kind: str) -> None:
         fields = _fields_of(kind)
-        oneof = [field.name for field in fields if field.oneof]
-        for field in fields:
-            others = [name for name in oneof if name != field.name] if field.oneof else []
-            tag = field.number << 3 | _wire_type(field.kind)
-            if field.kind in _CONVERT:
-                keep = _keeps_empty(field)
-                self.numbers[tag] = (field.name, keep, others, _CONVERT[field.kind])
-            else:
-                put = self._setter(field)
-                self.sized[tag] = _oneof_setter(put, others) if others else put
-
-    def _setter(self, field: Field) -> Set:
-        if field.mapped:
-            return _map_setter(
-                field.name, _taker(f"{{{field.kind}}}"), _DEFAULTS.get(field.kind, dict)
+        for field in sorted(fields):
+            shape = MAP if field.mapped else LIST if field.repeated else ONE
+            item = f"{{{field.kind}}}" if field.mapped else field.kind
+            message = item in MESSAGES or item in WELL_KNOWN
+            keep = shape == ONE and (field.presence or field.oneof or message)
+            others = [f.name for f in fields if f.oneof and f != field] if field.oneof else []
+            tag = field.number << 3 | _WIRE_TYPES.get(item, LEN)
+            put = _writer(write_varint(tag), item)
+            self.rows.append((field.name, shape, keep, item == "Value", put))
+            take = _CONVERT[item] if item in _CONVERT else _message_taker(item)
+            self.tags[tag] = (
+                field.name,
+                shape,
+                keep,
+                others,
+                take,
+                _UNSET_IN_MAP.get(field.kind, dict),
             )
-        if field.repeated:
-            return _list_setter(field.name, _taker(field.kind))
-        if field.kind == "string" and not _keeps_empty(field):
-            return _text_setter(field.name)
-        return _item_setter(field.name, _taker(field.kind))
+
+    def write(self, message: Object, out: list[bytes]) -> int:
+        """Append the message's bytes to out; give how many they are."""
+        size = 0
+        for name, shape, keep, nullable, put in self.rows:
+            item = message.get(name)
+            if item or (keep and (item is not None or (nullable and name in message))):
+                if shape == ONE:
+                    size += put(item, out)
+                else:
+                    for one in _entries(item) if shape == MAP else item or ():
+                        size += put(one, out)
+        return size
 
     def read(self, data: bytes, at: int, end: int, depth: int, room: list[int], old: Any) -> Object:
         """Read data[at:end] into a new dict, or into old when the same field comes again.
@@ -1991,61 +1847,92 @@ class _Decoder:
         if depth <= 0:
             raise ProtobufError("Too much protobuf: nested too deep")
         out: Object = {} if old is None else old
-        find = self.sized.get
+        find = self.tags.get
         while at < end:
             room[0] -= 1
-            if room[0] < 0:
-                raise ProtobufError(TOO_MANY_FIELDS)
             tag = data[at]
             at += 1
             if tag > 127:
                 tag, at = read_varint(data, at - 1)
-            put = find(tag)
-            if put is None:
-                at = self._read_other(data, at, tag, depth, room, out)
-                continue
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = read_varint(data, at - 1)
-            start, at = at, at + size
-            if at <= end:
-                put(out, data, start, at, depth - 1, room)
+            row = find(tag)
+            if row is None or room[0] < 0:
+                at = _skip_field(data, at, tag, depth, room)
+            elif tag & 7 != LEN:
+                at = _read_number(data, at, tag, row, out)
+            else:
+                size = data[at]
+                at += 1
+                if size > 127:
+                    size, at = read_varint(data, at - 1)
+                start, at = at, at + size
+                if at <= end:
+                    _read_sized(data, start, at, depth - 1, room, row, out)
         if at != end:
             raise ProtobufError("Not valid protobuf: it ends inside a field")
         return out
 
-    def _read_other(
-        self, data: bytes, at: int, tag: int, depth: int, room: list[int], out: Object
-    ) -> int:
-        """Read a number, or skip a field that is not known; give the index after it."""
-        row = self.numbers.get(tag)
-        if row is None:
-            return _skip_field(data, at, tag, depth, room)
-        if tag & 7 == VARINT:
-            number, at = read_varint(data, at)
-        else:
-            number, at = int.from_bytes(data[at : at + 8], "little"), at + 8
-        name, keep, others, convert = row
+
+def _read_sized(
+    data: bytes, at: int, end: int, depth: int, room: list[int], row: Any, out: Object
+) -> None:
+    """Read a field that has its length in front."""
+    name, shape, keep, others, take, empty = row
+    if shape == ONE:
         for other in others:
-            out.pop(other, None)
-        item = convert(number)
-        if item or keep:
-            out[name] = item
+            out.pop(other, None)  # the last member on the wire is the one that is set
+        if take is not str:
+            out[name] = take(data, at, end, depth, room, out.get(name))
+        elif at < end or keep:  # an empty text without presence is unset
+            out[name] = data[at:end].decode()
         else:
             out.pop(name, None)
-        return at
+    elif shape == LIST:
+        item = data[at:end].decode() if take is str else take(data, at, end, depth, room, None)
+        out.setdefault(name, []).append(item)
+    else:
+        entry = take(data, at, end, depth, room, {"key": "", "value": empty()})
+        out.setdefault(name, {})[entry["key"]] = entry["value"]
 
 
-_DECODERS: dict[str, _Decoder] = {}
+def _read_number(data: bytes, at: int, tag: int, row: Any, out: Object) -> int:
+    """Read a number; give the index after it."""
+    if tag & 7 == VARINT:
+        number, at = read_varint(data, at)
+    else:
+        number, at = int.from_bytes(data[at : at + 8], "little"), at + 8
+    name, _, keep, others, convert, _ = row
+    for other in others:
+        out.pop(other, None)
+    item = convert(number)
+    if item or keep:
+        out[name] = item
+    else:
+        out.pop(name, None)
+    return at
 
 
-def _decoder(kind: str) -> _Decoder:
-    decoder = _DECODERS.get(kind)
-    if decoder is None:
-        decoder = _DECODERS[kind] = _Decoder()
-        decoder.fill(kind)  # once it can be found: a Value may hold a Struct of Values
-    return decoder
+_CODECS: dict[str, _Codec] = {}
+
+
+def _codec(kind: str) -> _Codec:
+    codec = _CODECS.get(kind)
+    if codec is None:
+        codec = _CODECS[kind] = _Codec()
+        codec.fill(kind)  # once it can be found: a Value may hold a Struct of Values
+    return codec
+
+
+def write_protobuf(name: str, value: Object) -> bytes:
+    """Write a canonical message, the same bytes for the same value.
+
+    Raises  UsageError: not such a message
+    """
+    out: list[bytes] = []
+    try:
+        _codec(name).write(value, out)
+    except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        raise UsageError(f"Not a {name}: {error}") from None
+    return b"".join(out)
 
 
 def read_protobuf(name: str, data: bytes, values: int = JSON_VALUES) -> Object:
@@ -2056,7 +1943,7 @@ def read_protobuf(name: str, data: bytes, values: int = JSON_VALUES) -> Object:
     Raises  ProtobufError: not protobuf, text that is not UTF-8, nested too deep, too many fields
     """
     try:
-        return _decoder(name).read(data, 0, len(data), PROTOBUF_DEPTH, [values], None)
+        return _codec(name).read(data, 0, len(data), PROTOBUF_DEPTH, [values], None)
     except UnicodeDecodeError:
         raise ProtobufError("Not valid protobuf: a text that is not UTF-8") from None
     except IndexError:
