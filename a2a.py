@@ -319,6 +319,11 @@ KEYS_TRIED = 4  # for one signature that does not name its key
 JKU_BYTES = 256 * 1024  # of the key set that a signature of a card names
 CARD_SIGNATURES = 8  # of a card that are looked at; each may be of three forms
 TOKEN_BYTES = 16 * 1024  # of a JWT; past it no other server takes the header
+TOKENS = 1024  # that were verified and are remembered: checking one again costs a hundredth
+TOKEN_FRESH_S = 60.0  # for so long, while what they say is looked at each time
+JWKS_FRESH_S = 600.0  # an issuer's keys are taken as they are for so long
+JWKS_RETRY_S = 30.0  # and fetched no more often, whatever keys the tokens name
+JWKS_KEEP_S = 86400.0  # if the issuer does not answer, they are good for a day
 TOKEN_LEEWAY_S = 30  # that the clocks of issuer and server may differ by
 
 # Tasks.
@@ -2716,10 +2721,14 @@ class TokenRules(NamedTuple):
     roles_are_scopes: bool = False
 
 
+class KeyUnknown(TokenRefused):
+    """A token names a key that is not among those of its issuer, or not yet."""
+
+
 def read_token(text: str, keys: Iterable[Key]) -> Object:
     """Verify the signature of a JWT; give its claims, which check_claims is to judge.
 
-    Raises  TokenRefused
+    Raises  TokenRefused; KeyUnknown
     Source  RFC 7519 section 7.2, RFC 8725, RFC 9068 section 4
     """
     try:
@@ -2728,7 +2737,7 @@ def read_token(text: str, keys: Iterable[Key]) -> Object:
             raise JoseError("The token is no access token, by its typ")
         signers = fitting_keys(keys, jws.header)
         if not signers:
-            raise JoseError("The token is signed with a key that its issuer does not have")
+            raise KeyUnknown("The token is signed with a key that its issuer does not have")
         if not any(key.verify(jws.header["alg"], *jws[2:]) for key in signers):
             raise JoseError("The signature of the token is wrong")
         claims = read_json(jws.payload)
@@ -12687,7 +12696,7 @@ def write_prompt(turn: Turn, pieces: Sequence[Piece], how: str, mode: str) -> st
         turn=turn.number,
         task=turn.message["taskId"],
         context=plain_word(turn.message["contextId"]),
-        caller=plain_word(turn.caller.display),
+        caller=" via ".join(map(plain_word, turn.caller.display.split(" via ", 1))),
         mode=mode,
         inbox=turn.inbox if held else "empty",
         outbox=turn.outbox,
@@ -12699,7 +12708,7 @@ def write_prompt(turn: Turn, pieces: Sequence[Piece], how: str, mode: str) -> st
 
 def plain_word(text: str) -> str:
     """Give a word that a remote chose, if it is one that cannot be taken for more."""
-    return text if re.fullmatch(r"[\w.:@/+-]{1,64}", text, re.ASCII) else "(no plain name)"
+    return text if re.fullmatch(r"[\w.:@/+|-]{1,64}", text, re.ASCII) else "(no plain name)"
 
 
 # --- what a turn leaves: the outbox ---------------------------------------------------------------
@@ -13688,6 +13697,7 @@ class Caller(NamedTuple):
     subject: str = ""
     tenant: str = ""
     display: str = "anonymous"
+    client: str = ""  # to which a token was issued
 
     @property
     def owner(self) -> Owner:
@@ -14752,6 +14762,10 @@ class ServerOptions(NamedTuple):
     tls_client_ca  the authorities of which each caller must have a certificate
     max_concurrent_tasks, queue, tasks_a_minute    as Service has them
     max_connections, keep_tasks, max_request_bytes
+    oidc_issuer  of the tokens that callers show, as their iss has it
+    oidc_audience, required_scopes   what a token must be for, one of these, and allow, all of these
+    oidc_extra_issuers, oidc_client_is_audience, oidc_roles_are_scopes   as TokenRules has them
+    oidc_lazy    start although the issuer does not answer
     auth_failures_a_minute  sign-ins of one peer that may fail; for all of these 0 means no limit
     lenient_version  take a request without A2A-Version for 1.0
     folder       how tasks are answered through files
@@ -14779,6 +14793,13 @@ class ServerOptions(NamedTuple):
     max_connections: int = CONNECTIONS
     keep_tasks: int = KEEP_TASKS
     max_request_bytes: int = BODY_BYTES
+    oidc_issuer: str = ""
+    oidc_audience: Sequence[str] = ()
+    required_scopes: Sequence[str] = ()
+    oidc_extra_issuers: Sequence[str] = ()
+    oidc_client_is_audience: bool = False
+    oidc_roles_are_scopes: bool = False
+    oidc_lazy: bool = False
     auth_failures_a_minute: int = AUTH_FAILURES_A_MINUTE
     lenient_version: bool = False
     folder: FolderOptions | None = None
@@ -14816,6 +14837,8 @@ def build_card(
     if gate is not None and not gate.open:
         card["securitySchemes"], card["securityRequirements"] = gate.schemes()
         card["capabilities"]["extendedAgentCard"] = True
+    if options.oidc_issuer:
+        card["capabilities"]["extensions"] = [PASSPORT]
     card = lay_over(card, _read_card(options.card))
     wrong = violations("AgentCard", card)
     if wrong:
@@ -15210,6 +15233,209 @@ class Gate:
         return fault
 
 
+GRANTS_OFFERED = {  # in metadata: of the flow in a card, what it must have, and the fields of that
+    "client_credentials": ("clientCredentials", {"tokenUrl": "token_endpoint"}),
+    "urn:ietf:params:oauth:grant-type:device_code": ("deviceCode", {
+        "deviceAuthorizationUrl": "device_authorization_endpoint", "tokenUrl": "token_endpoint",
+    }),
+    "authorization_code": ("authorizationCode", {
+        "authorizationUrl": "authorization_endpoint", "tokenUrl": "token_endpoint",
+    }),
+}  # fmt: skip
+
+
+class Issuer:
+    """Checks the tokens of one OpenID Connect or OAuth 2.0 issuer, with its keys as they are now.
+
+    schemes, scopes   for the card
+    """
+
+    def __init__(self, options: ServerOptions, clock: Callable[[], float] = time.monotonic) -> None:
+        self.schemes: Object = {}
+        self.scopes = options.required_scopes
+        self._issuer, self._lazy = options.oidc_issuer, options.oidc_lazy
+        self._rules = TokenRules(
+            (options.oidc_issuer, *options.oidc_extra_issuers),
+            options.oidc_audience,
+            options.required_scopes,
+            options.oidc_client_is_audience,
+            options.oidc_roles_are_scopes,
+        )
+        self._clock = clock
+        self._keys = KeySet(self._issuer, clock)
+        self._seen: dict[bytes, tuple[float, Object]] = {}  # until when, claims; oldest first
+
+    async def open(self) -> None:
+        """Find the issuer, its grants and its keys.
+
+        Raises  AuthError, PeerError, TransportError: it cannot be reached, or is another
+        """
+        try:
+            await self._keys.fetch()
+        except A2AError as error:
+            if not self._lazy:
+                raise
+            log(f"Warning: no token can be checked yet: {error}")
+        self.schemes = self._schemes()
+
+    def _schemes(self) -> Object:
+        """Write the issuer as security schemes; one of OAuth 2.0 has one flow (A2A section 4.5)."""
+        metadata, place = self._keys.metadata, self._keys.place
+        if not metadata or place.endswith("openid-configuration"):
+            place = place or metadata_places(self._issuer)[0]
+            return {"oidc": {"openIdConnectSecurityScheme": {"openIdConnectUrl": place}}}
+        granted = metadata.get("grant_types_supported", ["authorization_code"])
+        scopes = dict.fromkeys(self.scopes, "Every call needs it")
+        found: Object = {}
+        for grant, (flow, fields) in GRANTS_OFFERED.items():
+            values = {name: metadata.get(field) for name, field in fields.items()}
+            if grant in granted and all(isinstance(value, str) for value in values.values()):
+                pkce = {"pkceRequired": True} if flow == "authorizationCode" else {}
+                scheme = {"flows": {flow: {**values, "scopes": scopes, **pkce}}}
+                found["oauth2-" + flow] = {
+                    "oauth2SecurityScheme": {**scheme, "oauth2MetadataUrl": place}
+                }
+        bearer = {"httpAuthSecurityScheme": {"scheme": "Bearer", "bearerFormat": "JWT"}}
+        return found or {"bearer": bearer}
+
+    async def verify(self, token: str, certificate: bytes) -> Caller:
+        """Give the caller that a token speaks for.
+
+        certificate  of the TLS client, in DER, or b""
+        Raises       TokenRefused; HttpError 503: the keys of the issuer are not to be had
+        """
+        digest = hashlib.sha256(token.encode()).digest()
+        until, claims = self._seen.get(digest, (0.0, {}))
+        if until <= self._clock():
+            claims = await self._read(token)
+            self._remember(digest, claims)
+        thumbprint = encode_base64url(hashlib.sha256(certificate).digest()) if certificate else ""
+        check_claims(claims, self._rules, time.time(), thumbprint)
+        return caller_of(claims)
+
+    async def _read(self, token: str) -> Object:
+        try:
+            return read_token(token, await self._keys.get())
+        except KeyUnknown:
+            return read_token(token, await self._keys.get(newer=True))
+
+    def _remember(self, digest: bytes, claims: Object) -> None:
+        self._seen.pop(digest, None)
+        if len(self._seen) >= TOKENS:
+            del self._seen[next(iter(self._seen))]
+        self._seen[digest] = self._clock() + TOKEN_FRESH_S, claims
+
+
+class KeySet:
+    """The keys of an issuer, fetched again when they are old or lack one: once for all who ask.
+
+    metadata, place   of the issuer, and where that was found
+    """
+
+    def __init__(self, issuer: str, clock: Callable[[], float]) -> None:
+        self.metadata: Object = {}
+        self.place = ""
+        self._issuer, self._clock = issuer, clock
+        self._threads = Threads(1)
+        self._keys: list[Key] = []
+        self._read_at = self._tried_at = -NEVER
+        self._fetching: asyncio.Task[None] | None = None
+
+    async def get(self, newer: bool = False) -> list[Key]:
+        """Give the keys; newer: fetched just now, if that is not too often.
+
+        Raises  HttpError 503: there are none
+        """
+        clock = self._clock()
+        if newer or clock - self._read_at > JWKS_FRESH_S:
+            if self._fetching is None and clock - self._tried_at > JWKS_RETRY_S:
+                self._fetching = asyncio.ensure_future(self._refresh())
+            if self._fetching is not None:
+                await asyncio.shield(self._fetching)
+        if clock - self._read_at > JWKS_KEEP_S:
+            raise HttpError(503, "The identity provider's keys are not to be had: try again later")
+        return self._keys
+
+    async def _refresh(self) -> None:
+        try:
+            await self.fetch()
+        except A2AError as error:
+            log(f"Warning: the keys of {self._issuer} could not be fetched: {error}")
+        finally:
+            self._fetching = None
+
+    async def fetch(self) -> None:
+        """Fetch the keys. Raises AuthError, PeerError, TransportError."""
+        self._tried_at = self._clock()
+        self._keys = await self._threads.run(self._load)
+        self._read_at = self._clock()
+
+    def _load(self) -> list[Key]:
+        with contextlib.closing(Pool()) as pool:
+            if not self.metadata:
+                self._discover(pool)
+            keys = read_jwks(fetch_json(pool, str(self.metadata.get("jwks_uri"))))
+        if not keys:
+            raise JoseError(f"The key set of {self._issuer} has no key that can be used")
+        return keys
+
+    def _discover(self, pool: Pool) -> None:
+        tried = ""
+        for place in metadata_places(self._issuer):
+            try:
+                self.metadata = discover(pool, self._issuer, document=place)
+                self.place = place
+                return
+            except AuthFailed as error:
+                tried += "\n" + error.message.partition("\n")[2]
+        raise AuthFailed(f"No metadata of {self._issuer}; tried{tried}")
+
+
+def caller_of(claims: Object) -> Caller:
+    """Give the caller that claims speak of: its subject, or the client where that is alone.
+
+    Who acts for the subject is shown, the nearest one of them (RFC 8693 section 4.1).
+    """
+    client = token_client(claims) or ""
+    subject, actor = claims.get("sub"), claims.get("act")
+    kind, name = ("token", subject) if subject else ("token-client", client)
+    if not name or not isinstance(name, str):
+        raise TokenRefused("The token names nobody: it has neither sub nor a client")
+    display, via = plain_word(name), actor.get("sub") if isinstance(actor, dict) else None
+    if isinstance(via, str):
+        display += " via " + plain_word(via)
+    return Caller(kind, claims["iss"], name, "", display, client)
+
+
+PASSPORT_URI = (
+    "https://github.com/a2aproject/a2a-samples/tree/main/samples/python/extensions/secure-passport"
+)
+PASSPORT = {
+    "uri": PASSPORT_URI,
+    "description": "A gateway that signs in for itself names the caller that it relays for",
+    "params": {"supportedStateKeys": ["onBehalfOf"]},
+}
+
+
+def honour_passport(call: Call) -> Headers:
+    """Show the caller that a gateway names, and give the headers that say so.
+
+    It is the gateway's word: access and limits stay those of its token.
+    Source  Secure Passport v1
+    """
+    caller = call.caller
+    try:
+        passport = call.params["message"]["metadata"][PASSPORT_URI]
+        client, name = passport["clientId"], passport["state"]["onBehalfOf"]["sub"]
+        plain = plain_word(name) == name and plain_word(client) == client
+    except (KeyError, TypeError):
+        return []
+    if not plain or client != caller.client:
+        return []
+    call.caller = caller._replace(display=f"{name} via {client}")
+    return [("a2a-extensions", PASSPORT_URI)]
+
+
 JSONRPC_PATH = "/a2a/jsonrpc"  # where the two live beside the root, for proxies that split by path
 REST_PATH = "/a2a/rest"
 
@@ -15273,10 +15499,12 @@ class Edge:
             caller = ANONYMOUS if self._gate.open else await self._gate.admit(exchange)
             call = await self._read_call(exchange, binding, path, query)
             call.caller = caller
+            echo = honour_passport(call) if caller.client else []
             if call.operation.streams:
-                await self._stream(exchange, call)
+                await self._stream(exchange, call, echo)
             else:
-                exchange.respond(*binding.result(call, await self._service.call(call)))
+                reply = binding.result(call, await self._service.call(call))
+                exchange.respond(reply[0], [*reply[1], *echo], *reply[2:])
         except Exception as error:
             self._fail(exchange, binding, call, self._as_fault(error))
         finally:
@@ -15324,13 +15552,13 @@ class Edge:
         call: Call = binding.read(request, route, query, body, self._lenient)
         return call
 
-    async def _stream(self, exchange: Exchange, call: Call) -> None:
+    async def _stream(self, exchange: Exchange, call: Call, echo: Headers) -> None:
         """Write the events of a stream, all that are there at once in one piece."""
         subscription = await self._service.stream(call, call.binding.payload)
         event = call.binding.event
         try:
             exchange.heartbeat = call.binding.heartbeat
-            exchange.start(200, call.binding.stream_headers)
+            exchange.start(200, [*call.binding.stream_headers, *echo])
             async for batch in subscription:
                 exchange.write(b"".join([event(call, payload) for payload in batch]))
                 await exchange.drain()
@@ -15388,7 +15616,8 @@ class Server:
     ) -> None:
         self.options = ServerOptions(**options)
         self._keys = ApiKeys(api_keys, api_key_file)
-        check_options(self.options, guarded=bool(self._keys or self.options.tls_client_ca))
+        guards = self._keys, self.options.tls_client_ca, self.options.oidc_issuer
+        check_options(self.options, guarded=any(guards))
         self._tls = open_tls(self.options)
         path = self.options.card_signing_key
         self._signer = read_signing_key(path) if path else None
@@ -15452,7 +15681,10 @@ class Server:
             sockets.append(listening_socket(self.options.host, self.options.port))
             if self.options.grpc_port is not None:
                 sockets.append(listening_socket(self.options.host, self.options.grpc_port))
-            service, listener = self._open(sockets)
+            tokens = Issuer(self.options) if self.options.oidc_issuer else None
+            if tokens is not None:
+                await tokens.open()
+            service, listener = self._open(sockets, tokens)
         except BaseException:
             for bound in sockets:
                 bound.close()
@@ -15472,7 +15704,9 @@ class Server:
                 bound.close()
             restore()
 
-    def _open(self, sockets: list[socket.socket]) -> tuple[Service, Listener]:
+    def _open(
+        self, sockets: list[socket.socket], tokens: Issuer | None
+    ) -> tuple[Service, Listener]:
         options = self.options
         host, self.port = sockets[0].getsockname()[:2]
         self.grpc_port = sockets[-1].getsockname()[1]
@@ -15480,7 +15714,7 @@ class Server:
         self.url = options.public_url.rstrip("/") or base_url(host, self.port, scheme)
         own_port = self.grpc_port if options.grpc_port is not None else None
         attempts = Attempts(options.auth_failures_a_minute)
-        gate = Gate(self._keys, None, bool(options.tls_client_ca), attempts)
+        gate = Gate(self._keys, tokens, bool(options.tls_client_ca), attempts)
         card = self._sign(build_card(options, self.url, self.agent, own_port, gate))
         service = Service(
             self.agent,
@@ -15557,9 +15791,25 @@ def check_options(options: ServerOptions, guarded: bool) -> None:
         raise UsageError("The public URL cannot have a query: paths are added to it")
     if "%" in options.host:
         raise UsageError(f"{options.host}: a zone id means nothing in the address of an agent")
+    _check_tokens(options)
     local = options.host == "localhost" or packed_address(options.host) != b""
     if not (local and is_loopback(options.host)):
         _check_exposure(options, guarded)
+
+
+def _check_tokens(options: ServerOptions) -> None:
+    """Refuse rules for tokens of nobody, and tokens that may be for anybody."""
+    if options.oidc_issuer:
+        read_provider_url(options.oidc_issuer)
+        if not options.oidc_audience:
+            raise UsageError(
+                "Without an audience a token for any other service would do here",
+                hint="say what the tokens are for: --oidc-audience, as their aud has it",
+            )
+    elif options.oidc_audience or options.required_scopes or options.oidc_extra_issuers:
+        raise UsageError(
+            "There is nobody to give tokens", hint="Name the issuer: --oidc-issuer URL"
+        )
 
 
 def _check_exposure(options: ServerOptions, guarded: bool) -> None:
@@ -15567,8 +15817,8 @@ def _check_exposure(options: ServerOptions, guarded: bool) -> None:
     if not guarded:
         raise UsageError(
             f"{options.host} would let anyone who reaches it use this agent",
-            hint="say who may: --api-key-file FILE, a key in A2A_SERVE_API_KEY, or "
-            "--tls-client-ca FILE; or stay on "
+            hint="say who may: --api-key-file FILE, a key in A2A_SERVE_API_KEY, --oidc-issuer URL "
+            "or --tls-client-ca FILE; or stay on "
             "127.0.0.1 and let a proxy that asks for credentials come between (--public-url)",
         )
     if not (options.tls_cert or options.public_url.startswith("https:")):
@@ -15747,6 +15997,13 @@ Server
   keep-tasks  N  =1000  finished tasks kept for each caller; 0 for no limit
   max-request-mib  MIB  =16  the largest request
   api-key-file  FILE  -  callers need a key of it (lines KEY or NAME: KEY) or A2A_SERVE_API_KEY
+  oidc-issuer  URL  -  callers need a token (JWT) of this OpenID Connect or OAuth 2.0 issuer
+  oidc-audience  WORDS  -  what a token must be for: one of these, as its aud says it
+  required-scopes  WORDS  -  what a token must allow: all of these
+  oidc-extra-issuers  WORDS  -  further values of iss, with the same keys (Entra has two)
+  oidc-client-is-audience  -  -  a token without aud is for its client (Cognito)
+  oidc-roles-are-scopes  -  -  roles count as scopes (applications in Entra)
+  oidc-lazy  -  -  start although the issuer does not answer
   auth-failures-per-minute  N  =20  failed sign-ins of an address, which a proxy's callers share
   lenient-version  -  -  take a request without A2A-Version for 1.0
 Folder
@@ -15879,6 +16136,10 @@ def _read_bindings(text: str) -> list[str]:
     return [_read_binding(word) for word in text.split(",") if word.strip()]
 
 
+def _read_words(text: str) -> list[str]:
+    return re.split(r"[\s,]+", text.strip(" \t\r\n,"))
+
+
 def _read_version(text: str) -> str:
     if not re.fullmatch(r"[1-9][0-9]*\.[0-9]+", text):
         raise ValueError("is no version from 1.0 on; earlier ones are not spoken here")
@@ -15903,6 +16164,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "KEY:VALUE": _read_pair,
     "BINDING": _read_binding,
     "LIST": _read_bindings,
+    "WORDS": _read_words,
     "STATE": _read_state,
     "VERSION": _read_version,
 }
@@ -17254,6 +17516,13 @@ def serve_from(run: Invocation, agent: Any, folder: Folder | None = None, **defa
         "tls_key_password_file": get["tls-key-password-file"],
         "tls_client_ca": get["tls-client-ca"],
         "card_signing_key": get["card-signing-key"],
+        "oidc_issuer": get["oidc-issuer"],
+        "oidc_audience": get["oidc-audience"],
+        "required_scopes": get["required-scopes"],
+        "oidc_extra_issuers": get["oidc-extra-issuers"],
+        "oidc_client_is_audience": get["oidc-client-is-audience"],
+        "oidc_roles_are_scopes": get["oidc-roles-are-scopes"],
+        "oidc_lazy": get["oidc-lazy"],
     }
     secret = (get["tls-key"] or get["tls-cert"], get["tls-key-password-file"])
     for path in (*secret, get["card-signing-key"]):
