@@ -8212,7 +8212,10 @@ class TlsWire(ServerWire):
             self.lane = Http2Lane(self) if protocol == "h2" else Http1Lane(self)
         self.certificate = self._tls.getpeercert(True) or b""
         if self.certificate:
-            self.certificate_name = name_of_certificate(self._tls.getpeercert(), self.certificate)
+            facts: Any = {}
+            with contextlib.suppress(ValueError):  # a name that is not UTF-8
+                facts = self._tls.getpeercert()
+            self.certificate_name = name_of_certificate(facts, self.certificate)
 
     def _decrypt(self) -> bytes:
         """Give all that has come and is whole; a record has READ_BYTES at most."""
@@ -8281,7 +8284,7 @@ def name_of_certificate(facts: Any, certificate: bytes) -> str:
     facts    as ssl gives them; a name that could be taken for more than one word is passed over,
              and the certificate's hash names a client that is left without
     """
-    names = [*facts.get("subjectAltName", ()), *(pair for row in facts["subject"] for pair in row)]
+    names = [*facts.get("subjectAltName", ()), *sum(facts.get("subject", ()), ())]
     for kinds in (("URI",), ("DNS", "email"), ("commonName",)):
         for kind, name in names:
             if kind in kinds and re.fullmatch(r"[\w.:@/+-]{1,256}", name, re.ASCII):
@@ -9931,6 +9934,8 @@ class CardFinder:
             said += "" if card else f" {answer.media_type or 'no media type'}, not a card"
         elif "location" in answer.headers:
             said += f" to {answer.headers['location']}, which is not followed"
+        elif answer.status == 400 and answer.media_type == "text/plain":
+            said += f": {body[:200].decode('utf-8', 'replace').strip()}"
         self.tried.append((str(place), said))
         return card
 

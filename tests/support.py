@@ -565,12 +565,12 @@ def certificates():
                 "-addext", "keyUsage=critical,keyCertSign",
             )  # fmt: skip
         here = "IP:127.0.0.1,DNS:localhost"
-        _certificate(folder.name, "server", "ca", here)
-        _certificate(folder.name, "client", "ca", f"{here},URI:spiffe://test/caller")
-        _certificate(folder.name, "person", "ca", "email:someone@example.org")
-        _certificate(folder.name, "plain", "ca", "")
-        _certificate(folder.name, "expired", "ca", here, days=-1)
-        _certificate(folder.name, "rogue", "rogue-ca", here)
+        certificate("server", "ca", here)
+        certificate("client", "ca", f"{here},URI:spiffe://test/caller")
+        certificate("person", "ca", "email:someone@example.org")
+        certificate("plain", "ca", "")
+        certificate("expired", "ca", here, days=-1)
+        certificate("rogue", "rogue-ca", here)
         _openssl(
             folder.name, "pkcs8", "-topk8", "-in", "server.key", "-out", "locked.key",
             "-passout", "pass:open sesame",
@@ -588,14 +588,15 @@ def ssl_context(certificate):
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
 
-def _certificate(folder, name, authority, names, days=2):
-    path = pathlib.Path(folder)
+def certificate(name, authority, names, days=2):
+    """Make one more certificate in the folder of certificates(), with its key."""
+    path = folder = certificates()
     _openssl(
         folder, "req", *_NEW_KEY, "-subj", f"/CN={name}", "-keyout", f"{name}.key",
         "-out", f"{name}.csr",
     )  # fmt: skip
     lines = ["authorityKeyIdentifier=keyid", *([f"subjectAltName={names}"] if names else [])]
-    (path / "names").write_text("\n".join([*lines, ""]))
+    (path / "names").write_text("\n".join([*lines, ""]), encoding="latin-1")
     _openssl(
         folder, "x509", "-req", "-in", f"{name}.csr", "-CA", f"{authority}.pem", "-CAkey",
         f"{authority}.key", "-CAcreateserial", "-days", days, "-extfile", "names",

@@ -471,6 +471,13 @@ class ClientCertificateTest(unittest.TestCase):
             nobody = {"subject": ((("commonName", name),),)}
             self.assertRegex(a2a.name_of_certificate(nobody, b"der"), "^sha256:[0-9a-f]{32}$")
 
+    def test_a_name_that_is_no_text_harms_nobody(self):
+        try:
+            support.certificate("odd", "ca", "URI:x:caf\xe9")
+        except subprocess.CalledProcessError:
+            self.skipTest("openssl does not make such a certificate")
+        self.assertRegex(self.seen("odd")[2], "^sha256:[0-9a-f]{32}$")
+
     def test_without_tls_nothing_is_secure(self):
         async def handle(exchange):
             known = [exchange.secure, exchange.certificate, exchange.certificate_name]

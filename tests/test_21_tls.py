@@ -70,6 +70,12 @@ class TlsCommandsTest(unittest.TestCase):
         done = self.send(server, "--transport", "GRPC", url=path)
         self.assertEqual((0, ""), (done.returncode, done.stderr))
 
+    def test_http_where_there_is_tls(self):
+        server = self.serve(*self.files())
+        done = self.send(server, url=f"http://127.0.0.1:{server.port}")
+        self.assertEqual(3, done.returncode)
+        self.assertIn("HTTP 400: This port speaks TLS: use https", done.stderr)
+
     def test_who_is_called_by_another_name_is_not_trusted(self):
         server = self.serve(*self.files("person"))
         self.assertIn(
