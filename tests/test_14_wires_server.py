@@ -930,6 +930,21 @@ class Http2Test(unittest.TestCase):
             self.assertTrue(host.cancelled.wait(PATIENCE_S))
             self.assertEqual((200, b"hello"), peer.answer(peer.ask("/")))
 
+    def test_the_rest_of_a_request_that_was_answered_early_has_its_time(self):
+        """It is read over while it comes; when it does not, its connection idles and is closed."""
+        limits = {"WRITE_STALL_S": 0.2, "KEEP_ALIVE_S": 0.2, "SWEEP_S": 0.05}
+        with patched(**limits), Host() as host, Http2Peer(host) as peer:
+            early = peer.ask("/", b"half", end=False, **{"content-length": "8"})
+            self.assertEqual((200, b"hello"), peer.answer(early))
+            peer.machine.data(early, b"more", True)
+            peer.flush()
+            self.assertEqual((200, b"hello"), peer.answer(peer.ask("/")))
+            self.assertFalse([e for e in peer.events if isinstance(e, a2a.Reset)])
+            silent = peer.ask("/", b"half", end=False, **{"content-length": "8"})
+            self.assertEqual((200, b"hello"), peer.answer(silent))
+            self.assertEqual(a2a.NO_ERROR, peer.first(a2a.GoAway).error_code)
+            self.assertEqual(b"", peer.link.recv(10))
+
     def test_a_broken_protocol_is_told_and_ends_everything(self):
         with Host() as host, Http2Peer(host) as peer:
             peer.ask("/silent")
