@@ -15606,6 +15606,7 @@ class Server:
     api_key_file a file with more of them
     options      those of ServerOptions
     url, port, grpc_port    where it answers, once it does
+    left         once it has ended: agents' work that did not
 
     Server(agent).run() serves until a signal comes; start() and stop(), or a with statement, serve
     in a thread of their own.
@@ -15629,13 +15630,14 @@ class Server:
         self.agent = load_agent(agent, folder=self.options.folder)
         self.url = ""
         self.port = self.grpc_port = 0
+        self.left: Sequence[Any] = ()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over: asyncio.Future[None] | None = None
         self._thread: threading.Thread | None = None
 
     def run(self) -> None:
         """Serve until SIGINT or SIGTERM comes, or stop() is called in another thread."""
-        run_loop(self._serve(lambda: None))
+        self.left = run_loop(self._serve(lambda: None))
 
     def start(self) -> Server:
         """Serve in a thread; give the server once it answers.
@@ -15647,7 +15649,7 @@ class Server:
 
         def serve() -> None:
             try:
-                run_loop(self._serve(opened.set))
+                self.left = run_loop(self._serve(opened.set))
             except BaseException as error:
                 failures.append(error)
             finally:
@@ -15841,8 +15843,11 @@ def base_url(host: str, port: int, scheme: str = "http") -> str:
     return Url(scheme, host, port).origin
 
 
-def run_loop(main: Coroutine[Any, Any, None]) -> None:
-    """Run as asyncio.run does, but do not wait for an agent that goes on when it is cancelled."""
+def run_loop(main: Coroutine[Any, Any, None]) -> list[Any]:
+    """Run as asyncio.run does, but do not wait for an agent that goes on when it is cancelled.
+
+    Give what is left of those: to destroy a coroutine that catches everything may take for ever.
+    """
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
@@ -15852,9 +15857,15 @@ def run_loop(main: Coroutine[Any, Any, None]) -> None:
         for task in left:
             task.cancel()
         left.add(loop.create_task(loop.shutdown_asyncgens()))
-        loop.run_until_complete(asyncio.wait(left, timeout=STOP_GRACE_S / 4))
+        ended = loop.run_until_complete(asyncio.wait(left, timeout=STOP_GRACE_S / 4))
         asyncio.set_event_loop(None)
         loop.close()
+    stubborn: list[Any] = list(ended[1])
+    for one in stubborn:
+        one._log_destroy_pending = False  # as asyncio's own gather does: we tell it ourselves
+    if stubborn:
+        log(f"Agents that did not end although they were told to: {len(stubborn)}")
+    return stubborn
 
 
 def catch_signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> Callable[[], None]:
@@ -17556,6 +17567,8 @@ def serve_from(run: Invocation, agent: Any, folder: Folder | None = None, **defa
         server.run()
     finally:
         leave()
+    if server.left:  # the interpreter would try to destroy it, perhaps for ever
+        os._exit(0)
 
 
 def read_skill(text: str) -> Object:

@@ -1278,9 +1278,13 @@ class LifeTest(unittest.TestCase):
         link, stream = client.open_stream("x")
         next_event(stream)
         ready.wait(20)
-        with contextlib.redirect_stderr(io.StringIO()):  # asyncio's words on the task left behind
+        with contextlib.redirect_stderr(io.StringIO()) as said:
             server.stop()
-            gc.collect()
+            self.assertEqual(1, len(server.left))
+            server.left = ()
+            gc.collect()  # which asyncio would have words about
+        self.assertIn("Agents that did not end although they were told to: 1\n", said.getvalue())
+        self.assertEqual(1, said.getvalue().count("\n"))
         self.assertFalse(server._thread.is_alive())
         self.assertEqual("FAILED", states(read_events(stream))[-1])
         link.close()

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 import unittest
@@ -899,6 +900,27 @@ class ServeTest(Folder):
         with support.Process([*words, "--public-url", "https://agent.example/a"]) as child:
             ready = child.wait_for("Ready")
             self.assertRegex(ready, r"^Ready: https://agent\.example/a, on port \d+ \(process ")
+
+    @unittest.skipIf(os.name == "nt", "SIGTERM is no question there")
+    def test_an_agent_that_resists_everything_does_not_keep_the_process(self):
+        """Even the interpreter's end must not try to destroy it."""
+        source = """
+        import asyncio
+
+        async def agent(turn):
+            turn.status("at work")
+            while True:
+                try:
+                    await asyncio.sleep(60)
+                except BaseException:
+                    pass
+        """
+        path = self.write(self.work / "agent.py", textwrap.dedent(source))
+        with support.Served("--agent", f"{path}:agent") as served:
+            self.assertEqual(0, self.cli("send", served.url, "x", "--async").returncode)
+            served.terminate()
+            self.assertEqual(0, served.wait())
+        self.assertRegex(served.stderr, "^Agents that did not end although they were told to: 1$")
 
     def test_what_cannot_be_served_is_said(self):
         agent = self.served()
