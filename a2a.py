@@ -15132,8 +15132,8 @@ class Gate:
     open         everybody
     keys         API keys; they and tokens are alternatives, a caller shows one of them
     tokens       checks bearer tokens: async verify(token, certificate) gives a Caller or raises
-                 TokenRefused; schemes are the ones for the card, each a requirement of its own,
-                 scopes what each token must have
+                 TokenRefused, async ready() waits for what that needs; schemes are the ones for
+                 the card, each a requirement of its own, scopes what each token must have
     certified    TLS asks every peer for a certificate, which names the caller if nothing else does
     Source       A2A sections 3.3.2 and 7.4; RFC 9110 section 11, RFC 6750
     """
@@ -15185,6 +15185,8 @@ class Gate:
                 name = exchange.certificate_name
                 return Caller("certificate", "", name, "", name)
             raise self._refusal(UnauthenticatedError("Authentication required: " + self._wanted()))
+        if token:
+            await self._tokens.ready()  # so that no attempt counts for as long as that takes
         attempt = self._attempts.begin(exchange.peer)
         caller: Caller | None
         try:
@@ -15302,6 +15304,10 @@ class Issuer:
                 }
         bearer = {"httpAuthSecurityScheme": {"scheme": "Bearer", "bearerFormat": "JWT"}}
         return found or {"bearer": bearer}
+
+    async def ready(self) -> None:
+        """Have keys that are not too old. Raises HttpError 503: there are none."""
+        await self._keys.get()
 
     async def verify(self, token: str, certificate: bytes) -> Caller:
         """Give the caller that a token speaks for.

@@ -30,8 +30,12 @@ class Tokens:
 
     def __init__(self):
         self.seen = []
-        self.go = None
+        self.go = self.keys = None
         self.scopes = ()
+
+    async def ready(self):
+        if self.keys is not None:
+            await self.keys.wait()
 
     async def verify(self, token, certificate):
         self.seen.append((token, certificate))
@@ -241,9 +245,9 @@ class GateTest(unittest.TestCase):
         oidc = Tokens.schemes["oidc"]
         for gate, names, requirements in (
             (a2a.Gate(self.keys), ["apiKey"], [["apiKey"]]),
-            (a2a.Gate((), self.tokens), ["oidc"], [["oidc"]]),
+            (a2a.Gate(None, self.tokens), ["oidc"], [["oidc"]]),
             (a2a.Gate(self.keys, self.tokens), ["apiKey", "oidc"], [["apiKey"], ["oidc"]]),
-            (a2a.Gate((), None, True), ["mtls"], [["mtls"]]),
+            (a2a.Gate(None, None, True), ["mtls"], [["mtls"]]),
             (
                 a2a.Gate(self.keys, self.tokens, True),
                 ["apiKey", "oidc", "mtls"],
@@ -300,7 +304,7 @@ class GateTest(unittest.TestCase):
 
     def test_names_of_schemes_ignore_case(self):
         """AUTH-17: and more than one blank may follow."""
-        gate = a2a.Gate((), self.tokens)
+        gate = a2a.Gate(None, self.tokens)
         for value in ("bearer good", "BEARER good", "Bearer  good", "bEaReR   good"):
             self.assertEqual("carol", admit(gate, authorization=value).display, value)
         for value in ("Basic dTrDqQ==", "bearergood", "good", ""):
@@ -317,7 +321,7 @@ class GateTest(unittest.TestCase):
 
     def test_a_missing_scope_is_another_answer(self):
         """AUTH-18: 403 names the scope, and is no failed sign-in."""
-        gate = a2a.Gate((), self.tokens, attempts=a2a.Attempts(1))
+        gate = a2a.Gate(None, self.tokens, attempts=a2a.Attempts(1))
         for _ in range(3):
             fault = admit(gate, authorization="Bearer weak")
             self.assertIsInstance(fault, a2a.PermissionDeniedError)
@@ -341,11 +345,11 @@ class GateTest(unittest.TestCase):
         """A proxy's own Authorization does no harm where keys are the only credential."""
         gate = a2a.Gate(self.keys)
         self.assertEqual("ann", admit(gate, x_api_key=ANN, authorization="Basic x").display)
-        gate = a2a.Gate((), self.tokens)
+        gate = a2a.Gate(None, self.tokens)
         self.assertEqual("carol", admit(gate, x_api_key=ANN, authorization="Bearer good").display)
 
     def test_a_certificate_names_the_caller_when_nothing_else_does(self):
-        gate = a2a.Gate((), None, True)
+        gate = a2a.Gate(None, None, True)
         caller = admit(gate, "192.0.2.7", b"DER", "spiffe://example/ann")
         self.assertEqual(("certificate", "", "spiffe://example/ann", ""), caller.owner)
         self.assertEqual("spiffe://example/ann", caller.display)
@@ -355,7 +359,7 @@ class GateTest(unittest.TestCase):
         self.assertIsInstance(admit(gate, "192.0.2.7", b"DER", "x"), a2a.UnauthenticatedError)
 
     def test_a_certificate_is_never_taken_for_granted(self):
-        for gate in (a2a.Gate((), None, True), a2a.Gate(self.keys, None, True)):
+        for gate in (a2a.Gate(None, None, True), a2a.Gate(self.keys, None, True)):
             fault = admit(gate, x_api_key=ANN)
             self.assertIsInstance(fault, a2a.UnauthenticatedError)
             self.assertIn("certificate", str(fault))
@@ -384,7 +388,7 @@ class GateTest(unittest.TestCase):
 
     def test_an_attempt_counts_before_it_is_looked_at(self):
         """A flood of tokens at once costs no more than so many checks."""
-        gate = a2a.Gate((), self.tokens, attempts=a2a.Attempts(5))
+        gate = a2a.Gate(None, self.tokens, attempts=a2a.Attempts(5))
 
         async def flood():
             self.tokens.go = asyncio.Event()
@@ -401,6 +405,21 @@ class GateTest(unittest.TestCase):
         self.assertEqual(5, len(self.tokens.seen))
         self.assertEqual(5, kinds.count(a2a.UnauthenticatedError))
         self.assertEqual(45, kinds.count(a2a.RateLimitedError))
+
+    def test_who_waits_for_the_keys_of_an_issuer_has_not_failed(self):
+        gate = a2a.Gate(None, self.tokens, attempts=a2a.Attempts(5))
+
+        async def crowd():
+            self.tokens.keys = asyncio.Event()
+            calls = [
+                asyncio.ensure_future(gate.admit(exchange(authorization="Bearer good")))
+                for _ in range(50)
+            ]
+            await asyncio.sleep(0)
+            self.tokens.keys.set()
+            return await asyncio.gather(*calls)
+
+        self.assertEqual(["carol"] * 50, [caller.display for caller in asyncio.run(crowd())])
 
     def test_failures_are_logged_without_the_credential(self):
         """AUTH-25: the log says who and why."""
