@@ -15043,12 +15043,12 @@ class ApiKeys:
 
     def __init__(self, lines: str | Iterable[str] | None = None, path: str = "") -> None:
         self._given = read_api_keys(lines or ())
-        self._path = path
         self._of_file: list[ApiKey] = []
-        self._stamp: tuple[int, ...] | None = None
+        self._path = path
+        self._stamp: tuple[int, ...] = ()
         self._look_at = 0.0
         if path:
-            self._of_file = read_api_keys(self._read())
+            self._read()
         if (path or lines is not None) and not self._given + self._of_file:
             raise UsageError("There is no key among the API keys")
 
@@ -15058,36 +15058,28 @@ class ApiKeys:
     def find(self, key: str) -> Caller | None:
         """Give the caller who has a key; all are looked at, so that the time taken says nothing."""
         if self._path and time.monotonic() >= self._look_at:
-            self._look()
+            self._look_at = time.monotonic() + KEYS_LOOK_S
+            try:
+                self._read()
+            except UsageError as error:
+                log(f"{error.message}: the keys of {self._path} stay as they were")
         digest, found = hashlib.sha256(key.encode("latin-1")).digest(), None
         for known in self._given + self._of_file:
             if hmac.compare_digest(known.digest, digest):
                 found = known.caller
         return found
 
-    def _look(self) -> None:
-        """Read the file again if it is another than before."""
+    def _read(self) -> None:
+        """Read the file, unless it is as it was. Raises UsageError."""
+        before = self._stamp
         try:
-            if self._stamp_now() != self._stamp:
-                self._of_file = read_api_keys(self._read())
-                log(f"{self._path} was read again: {len(self._of_file)} API keys")
-        except UsageError as error:
-            log(f"{error}: the keys of {self._path} stay as they were")
-        self._look_at = time.monotonic() + KEYS_LOOK_S
-
-    def _read(self) -> str:
-        try:
-            self._stamp = self._stamp_now()
-            with open(self._path, encoding="utf-8-sig", errors="replace") as file:
-                return file.read()
+            facts = os.stat(self._path)
+            self._stamp = facts.st_mtime_ns, facts.st_size, facts.st_ino
+            if self._stamp != before:
+                with open(self._path, encoding="utf-8-sig", errors="replace") as file:
+                    self._of_file = read_api_keys(file)
         except OSError as error:
             raise UsageError(f"cannot read {self._path}: {error.strerror}") from None
-
-    def _stamp_now(self) -> tuple[int, ...] | None:
-        with contextlib.suppress(OSError):
-            facts = os.stat(self._path)
-            return facts.st_mtime_ns, facts.st_size, facts.st_ino
-        return None
 
 
 class Attempts:
