@@ -10566,7 +10566,13 @@ class Link:
         self._check_destination(url, card)
         agent = card.origin or bound_origin(url)
         schemes.sort(key=lambda scheme: not self.oauth.alone(scheme, agent))
+        self._transports.clear()
         return self.oauth.obtain(schemes[0], agent, patience, wish)
+
+    def sign_out(self, origin: str, patience: Patience) -> list[Object]:
+        """Forget the tokens for an agent, or for all; give them."""
+        self._transports.clear()
+        return self.oauth.forget(origin, patience)
 
 
 def _task_in(params: Object) -> str:
@@ -10971,8 +10977,8 @@ def sign_in(client: Client, grant: str = "") -> Object:
 
 def sign_out(client: Client, origin: str = "") -> list[Object]:
     """Forget the tokens for an agent, named by its origin, or for all; say of them what may be."""
-    gone = client._link.oauth.forget(origin, client.options.patience())
-    return [describe_token(entry) for entry in gone]
+    gone = client._link.sign_out(origin, client.options.patience())
+    return list(map(describe_token, gone))
 
 
 def _check_params(kind: str, params: Object) -> Object:

@@ -4,9 +4,9 @@
 //
 // With a certificate it speaks TLS and asks for those of clients. Prints "ready" when it answers.
 //
-// Clients: machine (client credentials, HTTP Basic), poster (the same by form), person (public:
-// device code and browser on any loopback port), cert (client credentials by certificate, to which
-// tokens are bound). Access tokens are JWTs for https://agent.example, for 60 seconds; refresh
+// Clients: person (public: device code and browser on any loopback port), machine (client
+// credentials by HTTP Basic); with a certificate instead of that poster (the same by form) and cert
+// (by its certificate, to which tokens are bound). Access tokens are JWTs for https://agent.example, for 60 seconds; refresh
 // tokens rotate. The pages for signing in take any name and password.
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -18,6 +18,13 @@ const issuer = `${pem ? 'https' : 'http'}://127.0.0.1:${port}`;
 const machine = { grant_types: ['client_credentials'], redirect_uris: [], response_types: [] };
 const device = 'urn:ietf:params:oauth:grant-type:device_code';
 
+const basic = { client_id: 'machine', client_secret: 'machine secret+', ...machine };
+const poster = {
+  client_id: 'poster',
+  client_secret: 'poster-secret',
+  token_endpoint_auth_method: 'client_secret_post',
+  ...machine,
+};
 const cert = {
   client_id: 'cert',
   token_endpoint_auth_method: 'tls_client_auth',
@@ -28,13 +35,7 @@ const cert = {
 
 const provider = new Provider(issuer, {
   clients: [
-    { client_id: 'machine', client_secret: 'machine secret+', ...machine },
-    {
-      client_id: 'poster',
-      client_secret: 'poster-secret',
-      token_endpoint_auth_method: 'client_secret_post',
-      ...machine,
-    },
+    ...(pem ? [poster, cert] : [basic]),
     {
       client_id: 'person',
       application_type: 'native',
@@ -43,10 +44,9 @@ const provider = new Provider(issuer, {
       redirect_uris: ['http://127.0.0.1/callback', 'http://localhost/callback'],
       response_types: ['code'],
     },
-    ...(pem ? [cert] : []),
   ],
   ...(pem && {
-    clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none', 'tls_client_auth'],
+    clientAuthMethods: ['client_secret_post', 'none', 'tls_client_auth'],
   }),
   features: {
     clientCredentials: { enabled: true },
