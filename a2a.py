@@ -7336,7 +7336,7 @@ class Started:
 
     __slots__ = ("_awaited", "_coroutine", "_ended", "_first")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, None], awaited: Any = None) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], awaited: Any = None) -> None:
         self._coroutine, self._awaited, self._first = coroutine, awaited, True
         self._ended: BaseException | None = None
 
@@ -11189,6 +11189,13 @@ class MemoryStore:
         tasks = [_listed(record.read(), params) for record in page]
         return {"tasks": tasks, "nextPageToken": token, "pageSize": size, "totalSize": total}
 
+    def left(self) -> Sequence[tuple[Owner, str]]:
+        """Give owners and ids of what an earlier server left open: nothing lasts so long here."""
+        return ()
+
+    def close(self) -> None:
+        """There is nothing to put away."""
+
     def _select(self, owner: Owner, params: Object, before: int) -> tuple[int, Iterator[Record]]:
         """Give how many tasks the filters leave, and those of them older than a sequence."""
         space = self._spaces.get(owner) or Space(owner)
@@ -11329,9 +11336,9 @@ def open_database(path: str) -> sqlite3.Connection:
     except sqlite3.Error as error:
         text = str(error)
         if "locked" in text:
-            text = "it is in use"
+            text = "another server has it"
             with contextlib.suppress(OSError), open(path + "-server", encoding="ascii") as file:
-                text += f" by {file.read(100)}"
+                text += f": {file.read(100)}"
         raise unusable(path, text) from error
 
 
@@ -11763,7 +11770,7 @@ class SqliteStore:
                 self._arrived(record, event, whole, freed if ends else None)
 
         record.writing = self._writer.run(arrived, self._file.write, record.key, at, data, moved)
-        await record.writing
+        await asyncio.shield(record.writing)  # it goes there even if nobody waits any more
         return True
 
     def _kept(self, record: OpenTask, _: int, error: Exception | None) -> None:
@@ -11830,7 +11837,7 @@ class SqliteStore:
         return {"tasks": tasks, "nextPageToken": token, "pageSize": limit, "totalSize": total}
 
     def left(self) -> Sequence[tuple[Owner, str]]:
-        """Name the open tasks."""
+        """Give owners and ids of the open tasks: at the start, of what an earlier server left."""
         return [*self._open]
 
     def close(self) -> None:
@@ -13902,9 +13909,12 @@ class Live:
     task      the dict that the store's events change; None while hidden
     watchers  its streams
     jobs      the turns given to it that are not over, in their order
+    resuming  its next message is on the way into the store
     """
 
-    __slots__ = ("context_id", "jobs", "owner", "runner", "task", "task_id", "watchers")
+    __slots__ = (
+        "context_id", "jobs", "owner", "resuming", "runner", "task", "task_id", "watchers"
+    )  # fmt: skip
 
     def __init__(self, runner: Runner, owner: Owner, task_id: str, context_id: str) -> None:
         self.runner = runner
@@ -13914,6 +13924,7 @@ class Live:
         self.task: Object | None = None
         self.watchers: list[Subscription] = []
         self.jobs: list[Job] = []
+        self.resuming = False
 
     @property
     def state(self) -> str:
@@ -14070,7 +14081,8 @@ class Job:
         self.answer: list[Object] | None = None
         self.work: asyncio.Task[None] | None = None
         self.started = self.returned = self.unwanted = False
-        self._draining = self._over = False
+        self._draining: asyncio.Task[None] | bool = False  # a task when it waits for the store
+        self._over = False
         self._woken = True  # nobody needs to be woken before the turn has started
         live.jobs.append(self)
 
@@ -14114,7 +14126,7 @@ class Job:
             self._finish(await self.live.runner.agent.run(self.turn))
         except BaseException as error:  # an exit or an interrupt of an agent ends its task alone
             self._fail(error)
-        await self.drain()
+        self.pump()  # apart from this task, which may be cancelled
 
     def _finish(self, result: Any) -> None:
         """Turn what the agent gave back into its last events."""
@@ -14150,8 +14162,8 @@ class Job:
 
     @property
     def silent(self) -> bool:
-        """Nothing of the agent, and no task, has been seen by anybody."""
-        return self.live.task is None and not self.turn.events
+        """Nothing of the agent, and no task, has been seen by anybody, or is about to be."""
+        return self.live.task is None and not self.turn.events and not self._draining
 
     def _return(self, state: str, text: str = "") -> None:
         if state and not self.unwanted:
@@ -14164,11 +14176,11 @@ class Job:
             self._woken = True
             self.live.runner.call_soon(self.pump)
 
-    def pump(self) -> None:
-        """Take what the agent said."""
-        run_now(self.drain())
+    def pump(self, late: bool = False) -> None:
+        """Take what the agent said; late: show the task, as its agent takes its time."""
+        self._draining = run_now(self.drain(late)) or self._draining
 
-    async def drain(self) -> None:
+    async def drain(self, late: bool) -> None:
         """Store and show what the agent said, in its order; then see whether the turn is over."""
         self._woken = False
         if self._draining:
@@ -14179,6 +14191,8 @@ class Job:
             if self.answer is not None:
                 answer, self.answer = self.answer, None
                 await self.live.appear_ended(self.turn.message, answer)
+            elif late:
+                await self.appear()
             for _ in range(BURST_EVENTS):
                 if not events:
                     break
@@ -14219,17 +14233,6 @@ class Job:
             events.appendleft(status_update(live.task_id, live.context_id, status))
         await live.appear(self.turn.message, events)
 
-    async def appear_late(self) -> None:
-        """Show the task, as its agent takes its time."""
-        if not self._draining:
-            self._draining = True
-            try:
-                await self.appear()
-            except Exception as error:
-                self._give_up(error)
-            self._draining = False
-            await self.drain()
-
     def _give_up(self, error: Exception) -> None:
         """The store did not take it: the task fails, and no more of the agent counts."""
         known = isinstance(error, Fault)
@@ -14237,6 +14240,9 @@ class Job:
         turn = self.turn
         turn.events.clear()
         if self.unwanted:
+            if isinstance(error, InternalError):  # the store does not even take the end
+                self.outcome.fault = error
+                self.live.end_streams(error)
             self.outcome.settle()
             return
         self.unwanted, turn.ended = True, False
@@ -14256,8 +14262,12 @@ class Job:
             self.leave()
         else:
             self._halt()
+            at_work = [
+                task for task in (self.work, self._draining) if isinstance(task, asyncio.Task)
+            ]
+            if at_work:
+                await asyncio.wait(at_work, timeout=self.live.runner.cancel_s)
             if self.work is not None:
-                await asyncio.wait([self.work], timeout=self.live.runner.cancel_s)
                 self.leave()  # an agent that will not end does not keep its place
 
     def leave(self) -> None:
@@ -14300,21 +14310,37 @@ def start_task(coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     return task
 
 
-def run_now(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine of ours; it costs a task only when it has to wait."""
+def run_now(coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+    """Run a coroutine of ours; it costs a task, which is given, only when it has to wait."""
     try:
         awaited = coroutine.send(None)
     except StopIteration:
-        return
+        return None
     started: Any = Started(coroutine, awaited)
-    asyncio.get_running_loop().create_task(started)
+    return asyncio.get_running_loop().create_task(started)
+
+
+async def see_through(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine of ours to its end, even when who waits for it has gone."""
+    try:
+        awaited = coroutine.send(None)
+    except StopIteration as ended:
+        result: T = ended.value
+        return result
+    started: Any = Started(coroutine, awaited)
+    task: asyncio.Task[T] = asyncio.get_running_loop().create_task(started)
+    return await asyncio.shield(task)
 
 
 class Runner:
     """Where turns are worked on: the agent, the store, who waits for a place, what is open."""
 
     def __init__(
-        self, agent: Agent, store: MemoryStore, places: Places, log: Callable[[str], None]
+        self,
+        agent: Agent,
+        store: MemoryStore | SqliteStore,
+        places: Places,
+        log: Callable[[str], None],
     ) -> None:
         self.agent = agent
         self.store = store
@@ -14362,6 +14388,8 @@ class Runner:
         work_goes_on = bool(live.jobs) and live.state == AUTH_REQUIRED
         job = Job(live, call, message)
         job.started = starts = self.places.enter(job)
+        self.keep(live)
+        live.resuming = True
         try:
             if not await self.store.apply(live.owner, live.task_id, {"message": message}):
                 raise TaskNotFoundError  # it had to make room
@@ -14371,7 +14399,8 @@ class Runner:
         except BaseException:
             self._withdraw(job)
             raise
-        self.keep(live)
+        finally:
+            live.resuming = False
         if subscription is not None:
             live.watch(subscription)
         return await self._launch(job, starts)
@@ -14386,7 +14415,10 @@ class Runner:
             if await self.store.get(owner, task["id"]) is None:
                 await self.store.create(owner, task)
             live = await self.open(owner, task["id"])
-            if live.state not in (INPUT_REQUIRED, *TERMINAL_STATES):
+            task = live.task or task  # the store may know more of it
+            if live.state in TERMINAL_STATES:
+                self.agent.ended(live.task_id, live.state)
+            elif live.state != INPUT_REQUIRED:
                 said = [message for message in task["history"] if message["role"] == ROLE_USER]
                 job = Job(live, call, said[-1])
                 job.turn.go_on(task)
@@ -14398,12 +14430,16 @@ class Runner:
                     continue
                 self.keep(live)
                 await self._launch(job, starts)
+        for owner, task_id in self.store.left():
+            live = await self.open(owner, task_id)
+            if live.state in (SUBMITTED, WORKING) and not live.jobs:
+                await live.set_state(FAILED, "The server ended before the task had")
 
     async def _launch(self, job: Job, starts: bool) -> Job:
         if starts:
             job.start()
             if not job._over:
-                await job.drain()
+                job.pump()
         else:
             job._woken = False
         if not job.outcome.settled and job.live.task is None:
@@ -14460,7 +14496,8 @@ class Runner:
         hidden = [job.live for _, job in self._hidden if job.live.task is None and job.live.jobs]
         lives = [*hidden, *self.lives.values()]
         text = "The server was stopped before the task had ended"
-        await asyncio.gather(*[self._quit(live, text) for live in lives if live.jobs])
+        quitting = [self._quit(live, text) for live in lives if live.jobs]
+        await asyncio.gather(*quitting, return_exceptions=True)  # the store may take nothing
         for live in lives:
             for watcher in live.watchers[:]:
                 watcher.close()
@@ -14514,7 +14551,7 @@ class Runner:
                 self._hidden.popleft()
             elif due_at <= self._loop.time():
                 self._hidden.popleft()
-                run_now(job.appear_late())
+                job.pump(late=True)
             else:
                 self._timer = self._loop.call_at(due_at, self._show_due)
                 break
@@ -14532,7 +14569,7 @@ class Service:
     def __init__(
         self,
         agent: Agent,
-        store: MemoryStore,
+        store: MemoryStore | SqliteStore,
         card: Object,
         *,
         max_concurrent_tasks: int | None = None,
@@ -14619,9 +14656,13 @@ class Service:
         """Give a message to the agent, and stream what comes of it."""
         settings = call.params.get("configuration", {})
         subscription = Subscription(_history_length(settings, "configuration."), write)
-        job = await self._submit(call, settings, subscription)
-        if job.outcome.fault is not None:
-            raise job.outcome.fault
+        try:
+            job = await self._submit(call, settings, subscription)
+            if job.outcome.fault is not None:
+                raise job.outcome.fault
+        except BaseException:
+            subscription.close()
+            raise
         return subscription
 
     async def get_task(self, call: Call) -> Object:
@@ -14641,7 +14682,7 @@ class Service:
         """Stop the work on a task; an ended one cannot be canceled, unless it is (AMB-3)."""
         live = await self.runner.open(_owner_of(call), call.params["id"])
         if live.state not in TERMINAL_STATES:
-            await self.runner.stop(live, CANCELED)
+            await see_through(self.runner.stop(live, CANCELED))
         if live.state != CANCELED:
             raise TaskNotCancelableError(f"The task has ended as {live.state}")
         return _view(live)
@@ -14695,17 +14736,18 @@ class Service:
         owner, task_id = _owner_of(call), message.get("taskId")
         if not task_id:
             self.pace.step(call.caller)
-            return await self.runner.begin(owner, call, message, subscription)
+            begun = self.runner.begin(owner, call, message, subscription)
+            return await (see_through(begun) if self.runner.agent.defaults.at_once else begun)
         live = await self.runner.open(owner, task_id)
         context_id = message.get("contextId")
         if context_id and context_id != live.context_id:
             raise invalid_params([("message.contextId", "is not the context of the task")])
         if live.state in TERMINAL_STATES:
             raise UnsupportedOperationError(f"The task has ended as {live.state}")
-        if live.state not in INTERRUPTED_STATES:
+        if live.resuming or live.state not in INTERRUPTED_STATES:
             raise UnsupportedOperationError("The task is still at work; it takes no message now")
         self.pace.step(call.caller)
-        return await self.runner.resume(live, call, message, subscription)
+        return await see_through(self.runner.resume(live, call, message, subscription))
 
     def _check_types(self, message: Object) -> None:
         defaults = self.runner.agent.defaults
@@ -14780,6 +14822,8 @@ class ServerOptions(NamedTuple):
     auth_failures_a_minute  sign-ins of one peer that may fail; for all of these 0 means no limit
     lenient_version  take a request without A2A-Version for 1.0
     folder       how tasks are answered through files
+    store        where tasks live: "memory", "sqlite:FILE", "sqlite" (a2a.db in the folder), or a
+                 store. Not said: sqlite for the files agent, whose tasks outlive a server anyhow
     ready        called with the Server once it listens
     """
 
@@ -14814,7 +14858,29 @@ class ServerOptions(NamedTuple):
     auth_failures_a_minute: int = AUTH_FAILURES_A_MINUTE
     lenient_version: bool = False
     folder: FolderOptions | None = None
+    store: str | MemoryStore | SqliteStore = ""
     ready: Callable[[Any], None] | None = None
+
+
+def open_store(options: ServerOptions, agent: Agent) -> MemoryStore | SqliteStore:
+    """Make the store that the options name.
+
+    Raises  UsageError: there is no such store, or its file cannot be used
+    """
+    if not isinstance(options.store, str):
+        return options.store
+    kind, colon, path = options.store.partition(":")
+    if kind not in ("", "memory", "sqlite") or (colon and (kind != "sqlite" or not path)):
+        known = "There are memory, sqlite and sqlite:FILE"
+        raise UsageError(f"No store {options.store!r}", hint=known)
+    if not (kind == "sqlite" or (not kind and isinstance(agent, FilesAgent))):
+        return MemoryStore(options.keep_tasks)
+    if not path:
+        folder = Folder((options.folder or FolderOptions()).dir)
+        folder = agent.folder if isinstance(agent, FilesAgent) else folder
+        folder.make()
+        path = folder.at("a2a.db")
+    return SqliteStore(path, options.keep_tasks)
 
 
 def build_card(
@@ -15688,6 +15754,7 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self._over = self._loop.create_future()
         sockets: list[socket.socket] = []
+        store: MemoryStore | SqliteStore | None = None
         try:
             sockets.append(listening_socket(self.options.host, self.options.port))
             if self.options.grpc_port is not None:
@@ -15695,10 +15762,13 @@ class Server:
             tokens = Issuer(self.options) if self.options.oidc_issuer else None
             if tokens is not None:
                 await tokens.open()
-            service, listener = self._open(sockets, tokens)
+            store = open_store(self.options, self.agent)
+            service, listener = self._open(sockets, tokens, store)
         except BaseException:
             for bound in sockets:
                 bound.close()
+            if store is not None:
+                store.close()
             raise
         restore = catch_signals(self._loop, self._end)
         try:
@@ -15713,10 +15783,14 @@ class Server:
             await listener.close(STOP_GRACE_S / 4)
             for bound in sockets:  # a listener that never ran has not closed them
                 bound.close()
+            store.close()
             restore()
 
     def _open(
-        self, sockets: list[socket.socket], tokens: Issuer | None
+        self,
+        sockets: list[socket.socket],
+        tokens: Issuer | None,
+        store: MemoryStore | SqliteStore,
     ) -> tuple[Service, Listener]:
         options = self.options
         host, self.port = sockets[0].getsockname()[:2]
@@ -15729,7 +15803,7 @@ class Server:
         card = self._sign(build_card(options, self.url, self.agent, own_port, gate))
         service = Service(
             self.agent,
-            MemoryStore(options.keep_tasks),
+            store,
             card,
             max_concurrent_tasks=options.max_concurrent_tasks,
             queue=options.queue,
@@ -16015,6 +16089,7 @@ Server
   max-queue  N  =100  turns of a caller that may wait for a place
   max-connections  N  =1000  connections open at once; 0 for no limit
   keep-tasks  N  =1000  finished tasks kept for each caller; 0 for no limit
+  store  STORE  -  memory, sqlite or sqlite:FILE (default: DIR/a2a.db for files or with --dir)
   max-request-mib  MIB  =16  the largest request
   api-key-file  FILE  -  callers need a key of it (lines KEY or NAME: KEY) or A2A_SERVE_API_KEY
   oidc-issuer  URL  -  callers need a token (JWT) of this OpenID Connect or OAuth 2.0 issuer
@@ -17508,10 +17583,10 @@ def take_api_keys(run: Invocation) -> Object:
     return {"api_keys": next(filter(None, given), None), "api_key_file": path}
 
 
-def serve_from(run: Invocation, agent: Any, folder: Folder | None = None, **defaults: Any) -> None:
+def serve_from(run: Invocation, agent: Any, held: Folder | None = None, **defaults: Any) -> None:
     """Serve an agent as the settings say, until a signal comes; say in one line when it is ready.
 
-    folder     to hold for so long
+    held       a folder, for so long
     defaults   for what no setting says
     """
     get = run.settings
@@ -17520,9 +17595,9 @@ def serve_from(run: Invocation, agent: Any, folder: Folder | None = None, **defa
         facts = {"url": server.url, "port": server.port, "pid": os.getpid(), "startedAt": now()}
         if server.grpc_port != server.port:
             facts["grpcPort"] = server.grpc_port
-        if folder is not None:
+        if held is not None:
             whose = {"version": VERSION, "session": os.environ.get("A2A_SESSION", "")}
-            write_whole(folder.at("server.json"), json_text({**facts, **whose}))
+            write_whole(held.at("server.json"), json_text({**facts, **whose}))
         say_ready(run, facts)
 
     options = {
@@ -17566,7 +17641,7 @@ def serve_from(run: Invocation, agent: Any, folder: Folder | None = None, **defa
         ready=ready,
         **{**defaults, **{key: value for key, value in options.items() if value}},
     )
-    leave = keep_folder(folder, server) if folder is not None else lambda: None
+    leave = keep_folder(held, server) if held is not None else lambda: None
     try:
         server.run()
     finally:
@@ -17608,7 +17683,8 @@ def run_serve(run: Invocation) -> None:
         output_bytes=get["max-output-mib"],
     )
     mine = isinstance(agent, FilesAgent) or run.line.given("dir")
-    serve_from(run, agent, folder if mine else None, **keys)
+    where = {"folder": options, "store": get["store"] or ("sqlite" if mine else "memory")}
+    serve_from(run, agent, folder if mine else None, **keys, **where)
 
 
 def run_demo_server(run: Invocation) -> None:

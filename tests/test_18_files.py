@@ -523,7 +523,7 @@ class Restarting(Answering):
 
     def test_one_server_a_folder(self):
         options = a2a.FolderOptions(self.folder.path)
-        with self.assertRaisesRegex(a2a.UsageError, "Another server"):
+        with self.assertRaisesRegex(a2a.UsageError, "nother server"):
             a2a.Server("files", port=0, folder=options).start()
 
 

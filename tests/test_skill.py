@@ -28,7 +28,7 @@ def load(name):
 # there is a setting for both halves.
 NO_SETTINGS = {
     "agent", "skill", "card", "allow-host", "max-queue", "max-connections", "keep-tasks",
-    "idle-limit", "max-output-mib", "framed", "lenient-version", "agent-card", "endpoint",
+    "store", "idle-limit", "max-output-mib", "framed", "lenient-version", "agent-card", "endpoint",
     "a2a-version", "extension", "svc-param", "card-header", "basic", "trusted-origin",
     "allow-http-credentials", "connect-timeout", "insecure", "oauth-redirect-host",
 }  # fmt: skip
