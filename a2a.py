@@ -8206,7 +8206,6 @@ class TlsWire(ServerWire):
         """Go on with the handshake; at its end the protocol is known, and who the client is."""
         self._tls.do_handshake()
         self._open = True
-        self.deadline = self.listener.clock + HEADER_DEADLINE_S
         protocol = self._tls.selected_alpn_protocol()
         if protocol:
             self.lane = Http2Lane(self) if protocol == "h2" else Http1Lane(self)

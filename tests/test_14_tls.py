@@ -1,5 +1,6 @@
 """Chapter 14, server side under TLS: what plain connections do, and what TLS adds to it."""
 
+import asyncio
 import contextlib
 import os
 import pathlib
@@ -379,6 +380,21 @@ class EndTest(unittest.TestCase):
                 wires.eventually(lambda h=host: not h.wires())
                 self.assertFalse(host.cancelled.is_set())
 
+    def test_an_end_after_the_goodbye_cuts_no_answer(self):
+        async def handle(exchange):
+            await asyncio.sleep(0.02)
+            exchange.start(200, [])
+            exchange.write(b"first")
+            await asyncio.sleep(0.2)
+            exchange.end()
+
+        with serving() as host, Pump(host).shake_hands() as peer:
+            host.listener.handler = handle
+            peer.link.sendall(peer.records(GET % b"/") + peer.goodbye())
+            received = peer.step(peer.tls.read, 65536)
+            peer.link.shutdown(socket.SHUT_WR)
+            self.assertTrue((received + peer.read_rest()).endswith(b"first\r\n0\r\n\r\n"))
+
     def test_a_connection_without_goodbye_ends_too(self):
         with serving() as host, Pump(host).shake_hands() as peer:
             peer.link.sendall(peer.records(GET % b"/nap/1"))
@@ -541,6 +557,25 @@ class FilesTest(unittest.TestCase):
             missing = self.refused(key=key, key_password_file="/no/such")
             self.assertRegex(missing, "^/no/such cannot be used: no such file")
         self.assertIn("is encrypted", self.refused(key=key))
+
+    def test_what_clients_will_have_against_a_certificate(self):
+        folder = support.certificates()
+        for name, host, said in (
+            ("server", "127.0.0.1", ""),
+            ("server", "localhost", ""),
+            ("server", "agent.example", "not valid for 'agent.example'"),
+            ("server", "127.0.0.2", "not valid for '127.0.0.2'"),
+            ("server", "", ""),
+            ("plain", "127.0.0.1", "not valid for '127.0.0.1'"),
+            ("expired", "", "certificate has expired"),
+        ):
+            for asks in ({}, {"ca": folder / "ca.pem"}):
+                with self.subTest(name=name, host=host, asks=asks):
+                    flaw = a2a.ServerTls(options(name, **asks)).find_flaw(host)
+                    self.assertEqual(said, flaw and flaw[-len(said) :])
+        chain = folder / "chain.pem"
+        chain.write_text((folder / "server.crt").read_text() + (folder / "ca.pem").read_text())
+        self.assertEqual("", a2a.ServerTls(options(cert=chain)).find_flaw("127.0.0.1"))
 
     def test_a_renewed_certificate_is_taken_up(self):
         folder = support.certificates()
