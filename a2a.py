@@ -235,6 +235,7 @@ CHUNK_LINE_BYTES = 256  # a chunk's size and extensions; nobody sends more than 
 BODY_BYTES = 16 * 1024 * 1024  # a request: 11 MiB of file once base64 is taken off
 BODIES_BYTES = 256 * 1024 * 1024  # of all requests under way; past that large ones are refused
 ANSWERS_BYTES = 256 * 1024 * 1024  # that no peer took yet; past that who is longest behind is cut
+LARGE_BODY_BYTES = 1024 * 1024  # reading one, and then working on it, are two turns of the loop
 BODY_BEFORE_SIGN_IN_BYTES = 1024 * 1024  # what a stranger may make us read
 CLIENT_BODY_BYTES = 128 * 1024 * 1024  # a whole answer or stream
 CLIENT_EVENT_BYTES = 44 * 1024 * 1024  # one event: 32 MiB of file in base64
@@ -1089,18 +1090,26 @@ _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 
 
+class Base64(str):
+    """Base64 that was found to be canonical: large ones are looked through once."""
+
+    __slots__ = ()
+
+
 def _canonical_base64(text: str) -> str:
     """Give base64 in the standard alphabet, padded, with no stray bits in the last character.
 
     Raises  ValueError: any other character, or a length that no bytes have
     """
+    if text.__class__ is Base64:
+        return text
     try:
         data = text.encode("ascii")
     except UnicodeEncodeError:
         raise ValueError("not base64") from None
     rest = data.translate(None, _BASE64)
     if not rest and not len(data) % 4:
-        return text
+        return Base64(text)
     if rest.strip(b"-_="):
         raise ValueError("not base64")
     body = data.translate(_STANDARD).rstrip(b"=")
@@ -1109,7 +1118,7 @@ def _canonical_base64(text: str) -> str:
         raise ValueError("not base64")
     tail = len(body) // 4 * 4
     last = binascii.a2b_base64(body[tail:] + b"=" * (-len(body) % 4))
-    return (body[:tail] + binascii.b2a_base64(last, newline=False)).decode()
+    return Base64(body[:tail] + binascii.b2a_base64(last, newline=False), "ascii")
 
 
 def decode_base64(text: str) -> bytes:
@@ -1122,7 +1131,7 @@ def decode_base64(text: str) -> bytes:
 
 def encode_base64(data: bytes) -> str:
     """Write base64 in the standard alphabet, padded."""
-    return binascii.b2a_base64(data, newline=False).decode()
+    return Base64(binascii.b2a_base64(data, newline=False), "ascii")
 
 
 # RFC 3339 section 5.6; both patterns are compiled when first used.
@@ -12186,7 +12195,9 @@ def parts_of(what: Any) -> list[Object]:
             return [{"text": what["text"]}]
         if isinstance(what.get("raw"), (bytes, bytearray)):
             what = {**what, "raw": encode_base64(bytes(what["raw"]))}
-        return [read_message("Part", _plain_json(what))]
+        if not all(isinstance(value, str) for value in what.values()):
+            what = _plain_json(what)
+        return [read_message("Part", what)]
     if isinstance(what, (list, tuple)):
         return [part for item in what for part in parts_of(item)]
     raise UsageError(f"An agent says text, bytes, a part or a list of these, not {type(what)}")
@@ -15624,6 +15635,8 @@ class Edge:
                     self._media_types.add(media_type)
             body = await exchange.read_body(self._body_limit)
         call: Call = binding.read(request, route, query, body, self._lenient)
+        if len(body) > LARGE_BODY_BYTES:
+            await asyncio.sleep(0)  # it has kept the others waiting: now they have their turn
         return call
 
     async def _stream(self, exchange: Exchange, call: Call, echo: Headers) -> None:

@@ -327,6 +327,16 @@ class ReadMessageTest(unittest.TestCase):
 
 
 class Base64Test(unittest.TestCase):
+    def test_what_was_found_canonical_is_not_looked_at_again(self):
+        read = a2a.read_message("Part", {"raw": "-_8"})
+        self.assertEqual({"raw": "+/8="}, read)
+        again = a2a.read_message("Part", read)
+        self.assertIs(read["raw"], again["raw"])
+        self.assertIs(a2a.Base64, type(a2a.encode_base64(b"x")))
+        self.assertEqual(b'{"raw":"+/8="}', a2a.write_json(again))
+        with self.assertRaises(a2a.InvalidParamsError):
+            a2a.read_message("Part", {"raw": read["raw"] + "x"})  # a text as any other
+
     def test_round_trip_of_all_lengths(self):
         for length in range(50):
             data = bytes(range(200, 200 + length))

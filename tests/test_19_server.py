@@ -884,6 +884,29 @@ class BindingsOverTheWireTest(unittest.TestCase):
             self.assertEqual(-32001, foreign["error"]["code"])
 
 
+class LargeBodyTest(unittest.TestCase):
+    def test_others_have_their_turn_between_reading_a_large_body_and_the_work(self):
+        order, read = [], a2a.JSONRPC.read
+
+        def watched(*arguments):
+            call = read(*arguments)
+            order.append("read")
+            asyncio.get_running_loop().call_soon(order.append, "others")
+            return call
+
+        class Agent(a2a.EchoAgent):
+            def run(self, turn):
+                order.append("work")
+                return "done"
+
+        with Asking(Agent()) as agent, unittest.mock.patch.object(a2a.JSONRPC, "read", watched):
+            for text, wanted in (("x", ["read", "work"]), ("x" * 1_100_000, ["read", "others"])):
+                order.clear()
+                self.assertEqual(200, agent.rpc("SendMessage", message(text))[0])
+                eventually(lambda: len(order) == 3)
+                self.assertEqual(wanted, order[:2])
+
+
 class FailureTest(unittest.TestCase):
     def test_an_internal_failure_tells_the_caller_nothing(self):
         """RPC-08: a generic text and a reference; the log has the rest."""
