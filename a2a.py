@@ -9062,10 +9062,10 @@ def _texts(answer: Object, name: str) -> list[str]:
 
 def read_seconds(value: Json, default: float) -> float:
     """Read a number of seconds, which some write as text; what is none counts as missing."""
-    if isinstance(value, str) and re.fullmatch("[0-9]{1,12}", value):
+    if isinstance(value, str) and re.fullmatch("[0-9]{1,10}", value):
         return float(value)
     known = isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
-    return float(min(value, 10**12)) if known else default
+    return float(min(value, 10**10)) if known else default
 
 
 def scheme_urls(scheme: Scheme) -> list[str]:
@@ -9078,7 +9078,7 @@ def scheme_urls(scheme: Scheme) -> list[str]:
 def find_grants(
     pool: Pool, scheme: Scheme, options: OAuthOptions, agent: str, patience: Patience
 ) -> dict[Grant, Object]:
-    """Give the grants that a card and its provider offer, each with metadata for it.
+    """Give the grants that a card and its provider offer, each with metadata and "trusted".
 
     Metadata of the issuer that the user named decide over what the card says; a card's own URLs
     stand where there are none.
@@ -9097,7 +9097,7 @@ def find_grants(
         needed = [name for name in ("token_endpoint", grant.endpoint) if name]
         kinds = _texts(metadata, "grant_types_supported") or [grant.kind]
         if (flow or not flows) and grant.kind in kinds and all(_text(ends, n) for n in needed):
-            found[grant] = ends
+            found[grant] = {**ends, "trusted": bool(options.issuer)}
     return found
 
 
@@ -9228,20 +9228,24 @@ def describe_token(entry: Object) -> Object:
 
 
 class TokenRequests:
-    """Asks identity providers for tokens, as one client. Their metadata are called ends."""
+    """Asks identity providers for tokens, as one client.
+
+    Their metadata are called ends; "trusted" among them tells that the user named the issuer: the
+    secret goes nowhere else.
+    """
 
     def __init__(self, pool: Pool, options: OAuthOptions) -> None:
         self.options = options
         self._pool = pool
 
-    def method(self, ends: Object) -> str:
-        """Say how we sign in at the token endpoint: RFC 8414 section 2 names the default."""
+    def methods(self, ends: Object) -> list[str]:
+        """Give how we may sign in at the token endpoint, the usual way first."""
         known = _texts(ends, "token_endpoint_auth_methods_supported")
-        if self.options.client_secret:
-            by_form = "client_secret_post" in known and "client_secret_basic" not in known
-            return "client_secret_post" if by_form else "client_secret_basic"
-        tls = {"tls_client_auth", "self_signed_tls_client_auth"} & set(known)
-        return tls.pop() if self.options.certificate and tls else "none"
+        if self.options.client_secret and ends["trusted"]:
+            both = ["client_secret_basic", "client_secret_post"]
+            return [one for one in both if one in known] or both
+        tls = {"tls_client_auth", "self_signed_tls_client_auth"}.intersection(known)
+        return sorted(tls) if self.options.certificate and tls else ["none"]
 
     def endpoint(self, ends: Object, name: str) -> str:
         """Give the URL of an endpoint; there may be another one for those with a certificate."""
@@ -9255,24 +9259,25 @@ class TokenRequests:
 
         form    may name the client_id of another time
         """
-        client, secret = form.get("client_id", self.options.client_id), self.options.client_secret
-        method, place = self.method(ends), self.endpoint(ends, name)
-        form, headers = {**form, "client_id": client}, []
-        if method == "client_secret_basic":
-            # RFC 6749 section 2.3.1: encoded before they are joined.
-            pair = ":".join(urllib.parse.quote_plus(one) for one in (client, secret))
-            headers = [("authorization", "Basic " + encode_base64(pair.encode()))]
-        elif method == "client_secret_post":
-            form["client_secret"] = secret
-        try:
-            answer = fetch_json(self._pool, place, patience, form, headers)
-            unknown = "token_endpoint_auth_methods_supported" not in ends
-            if headers and unknown and answer.get("error") == "invalid_client":
-                form["client_secret"] = secret
-                answer = fetch_json(self._pool, place, patience, form)
-            return answer
-        except Unreachable as error:  # which would count as the agent's
-            raise TransportError(str(error), hint=error.hint) from error
+        options, place = self.options, self.endpoint(ends, name)
+        form = {"client_id": options.client_id, **form}
+        pair = form["client_id"], options.client_secret
+        answer: Object = {}
+        for method in self.methods(ends):
+            more, headers = {}, []
+            if method == "client_secret_basic":
+                # RFC 6749 section 2.3.1: encoded before they are joined.
+                text = ":".join(map(urllib.parse.quote_plus, pair))
+                headers = [("authorization", "Basic " + encode_base64(text.encode()))]
+            elif method == "client_secret_post":
+                more = {"client_secret": options.client_secret}
+            try:
+                answer = fetch_json(self._pool, place, patience, {**form, **more}, headers)
+            except Unreachable as error:  # which would count as the agent's
+                raise TransportError(str(error), hint=error.hint) from error
+            if answer.get("error") != "invalid_client":
+                break
+        return answer
 
     def run(
         self, grant: Grant, ends: Object, agent: str, asked: Object, patience: Patience
@@ -9411,8 +9416,8 @@ class OAuth:
         """Say whether there is a token, or a way to one, that needs no person."""
         options, flows = self._options, scheme.detail.get("flows", {})
         proof = options.client_secret or options.certificate
-        able = proof and options.client_id and options.issuer
-        if able and (not flows or GRANTS[0].flow in flows):
+        able = proof and options.client_id and (not flows or GRANTS[0].flow in flows)
+        if able and any(_same_origin(options.issuer, url) for url in scheme_urls(scheme)):
             return True
         entry = self.find(scheme, agent)
         return entry is not None and (is_fresh(entry) or is_renewed(entry))
@@ -9451,9 +9456,9 @@ class OAuth:
             if old.get("grant") == GRANTS[0].name:
                 form = {"grant_type": GRANTS[0].kind, **_asked(old["scope"], old["audience"])}
             elif not form["refresh_token"]:
-                raise SignInNeeded("The sign-in has expired")
+                raise SignInNeeded("The sign-in is over, and its token cannot be renewed")
             form["client_id"] = old["clientId"]
-            answer = self._requests.post(_ends_of(old), "token_endpoint", form, patience)
+            answer = self._requests.post(self._ends_of(old), "token_endpoint", form, patience)
             if answer.get("error") == "invalid_grant":
                 self.store.replace(lambda entry: entry == old)
                 raise SignInNeeded(f"The sign-in has ended. {refusal(answer)}")
@@ -9481,12 +9486,15 @@ class OAuth:
             raise needs_person
         grants = find_grants(self._pool, scheme, options, agent, patience)
         for grant, ends in grants.items():
-            proven = options.issuer and self._requests.method(ends) != "none"
+            proven = ends["trusted"] and self._requests.methods(ends) != ["none"]
             if wish in ("", grant.name) and (grant.endpoint or proven):
                 break
         else:
             offered = ", ".join(grant.name for grant in grants) or "nothing that is spoken here"
-            raise CredentialsMissing(f"No token can be had here, the provider offers {offered}")
+            raise CredentialsMissing(
+                f"No token can be had here, the provider offers {offered}",
+                hint="client-credentials takes a secret (A2A_OAUTH_CLIENT_SECRET), or --cert FILE.",
+            )
         if grant.endpoint and not options.ask:
             raise needs_person
         scope = " ".join(options.scopes(scheme))
@@ -9509,7 +9517,7 @@ class OAuth:
     def _keep(self, entry: Object, answer: Object) -> Object:
         """Put what a token endpoint answered into the store; give the entry."""
         token = _text(answer, "access_token")
-        if "error" in answer or not token:
+        if _text(answer, "error") or not token:
             raise refusal(answer)
         if (_text(answer, "token_type") or "bearer").lower() != "bearer":
             raise AuthFailed(f"The provider gives {excerpt(answer['token_type'])} tokens only")
@@ -9536,18 +9544,19 @@ class OAuth:
             form["client_id"] = entry["clientId"]
             with contextlib.suppress(PeerError, TransportError, AuthError):  # it ends here anyway
                 if _text(entry, "revocationEndpoint"):
-                    self._requests.post(_ends_of(entry), "revocation_endpoint", form, patience)
+                    ends = self._ends_of(entry)
+                    self._requests.post(ends, "revocation_endpoint", form, patience)
         return gone
 
-
-def _ends_of(entry: Object) -> Object:
-    """Give what is known of the provider of a kept token."""
-    methods = _texts(entry, "authMethods")
-    return {
-        "token_endpoint": entry["tokenEndpoint"],
-        "revocation_endpoint": _text(entry, "revocationEndpoint"),
-        **({"token_endpoint_auth_methods_supported": methods} if methods else {}),
-    }
+    def _ends_of(self, entry: Object) -> Object:
+        """Give what is known of the provider of a kept token."""
+        named = _text(entry, "issuer")
+        return {
+            "token_endpoint": entry["tokenEndpoint"],
+            "revocation_endpoint": _text(entry, "revocationEndpoint"),
+            "token_endpoint_auth_methods_supported": _texts(entry, "authMethods"),
+            "trusted": named and self._options.issuer in ("", named),
+        }
 
 
 def _asked(scope: str, audience: str) -> dict[str, str]:
@@ -10488,8 +10497,11 @@ class Link:
             if token is None or isinstance(error, NotAllowed):
                 raise
             self.debug(f"the token was refused ({error}): getting another")
-            self.oauth.renew(token, patience)
-            del self._transports[interface]
+            try:
+                self.oauth.renew(token, patience)
+            except SignInNeeded as needed:
+                raise SignInNeeded(f"{error}. {needed}") from error
+            self._transports.pop(interface, None)
         return self._attempt(self._transport(interface, card, patience), call)
 
     def _attempt(self, transport: HttpTransport, call: Callable[[HttpTransport], T]) -> T:

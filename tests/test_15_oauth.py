@@ -122,9 +122,8 @@ class ClientCredentialsTest(OAuthCase):
         entry = self.get(oauth, self.machine())
         self.assertEqual("t2", entry["accessToken"])
         self.assertEqual(2, len(self.idp.forms("/token")))
-        self.assertEqual(
-            "t2", oauth.renew({**entry, "accessToken": "x"}, a2a.ENDLESS)["accessToken"]
-        )
+        self.assertEqual("t2", oauth.renew(entry, a2a.ENDLESS)["accessToken"])
+        self.assertEqual(4, len(self.idp.forms("/token")))
         self.idp.pages["/token"] = (401, {"error": "invalid_client"})
         error = self.refused(a2a.AuthFailed, self.oauth(**self.able), self.machine())
         self.assertIn("No token was given: invalid_client", str(error))
@@ -211,6 +210,7 @@ class ClientCredentialsTest(OAuthCase):
         oauth = self.oauth(issuer=self.idp.url, certificate=True)
         error = self.refused(a2a.CredentialsMissing, oauth, self.machine())
         self.assertIn("the provider offers client-credentials", str(error))
+        self.assertIn("--cert", error.hint)
 
     def test_no_secret_is_logged(self):
         """AUTH-25: of requests and answers at the provider."""
@@ -645,6 +645,28 @@ class KeepingTest(OAuthCase):
             self.idp.pages["/token"] = page
             self.refused(kind, self.oauth(token_file=self.file), self.device())
         self.assertEqual([entry], self.tokens())
+
+    def test_a_secret_follows_no_token_to_a_provider_that_nobody_named(self):
+        """AUTH-01: a person signed in without one where a card said; later there is a secret."""
+        there = {"tokenEndpoint": self.idp.url + "/token", "expiresAt": 1}
+        there["revocationEndpoint"] = self.idp.url + "/revoke"
+        for issuer, options, goes in (
+            ("", {}, False),
+            (self.idp.url, {}, True),
+            (self.idp.url, {"issuer": self.idp.url}, True),
+            ("https://other.example", {"issuer": self.idp.url}, False),
+        ):
+            entry = self.put(issuer=issuer, **there)
+            oauth = self.oauth(token_file=self.file, client_secret=SECRET, **options)
+            self.idp.requests.clear()
+            with self.subTest(issuer=issuer, options=options):
+                oauth.renew(entry, a2a.ENDLESS)
+                self.put(issuer=issuer, **there)
+                oauth.forget("", a2a.ENDLESS)
+                self.assertEqual(2, len(self.idp.requests))
+                for _, headers, form in self.idp.requests:
+                    self.assertEqual(goes, "authorization" in headers)
+                    self.assertNotIn("client_secret", form)
 
     def test_one_of_many_renews(self):
         """A rotating refresh token is good for one time: a second use revokes the sign-in."""
