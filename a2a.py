@@ -3080,7 +3080,16 @@ def read_fields(block: str, singles: frozenset[str] = frozenset()) -> dict[str, 
     return fields
 
 
-def write_fields(fields: Headers) -> str:
+@functools.lru_cache(maxsize=HPACK_BLOCKS)
+def _request_fields(block: str) -> dict[str, str]:
+    """Read the header lines of a request; a client's are often the same."""
+    fields = read_fields(block, SINGLE_FIELDS)
+    if "host" in fields and not re.fullmatch(HOST, fields["host"]):
+        raise HttpError(400, "Host is malformed")
+    return fields
+
+
+def write_fields(fields: Fields) -> str:
     """Write header lines, each with its CRLF.
 
     Raises   UsageError: a line break, control character or other byte that has no place there
@@ -3091,6 +3100,13 @@ def write_fields(fields: Headers) -> str:
         bad = [n for n, v in fields if "\n" in n + v or not FIELDS.fullmatch(f"{n}: {v}\r\n")]
         raise UsageError(f"Header {bad[0]!r} cannot be written: its name or value is not allowed")
     return text
+
+
+@functools.lru_cache(maxsize=HPACK_BLOCKS)
+def _answer_head(status: int, fields: Fields) -> bytes:
+    """Write the first line and the header lines of an answer; most are like the one before."""
+    line = f"HTTP/1.1 {status} {REASONS.get(status, '')}\r\n"
+    return (line + write_fields(fields)).encode("latin-1")
 
 
 def _has_bare_lf(buffer: bytearray, at: int) -> bool:
@@ -3368,7 +3384,7 @@ class Http1Server(Http1Reader):
         if version not in ("1.1", "1.0"):
             raise HttpError(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here")
         self._method, self._http10 = method, version == "1.0"
-        headers = read_fields(block, SINGLE_FIELDS)
+        headers = dict(_request_fields(block))
         target = self._check_target(method, target, headers)
         self.keep_alive = _stays_open(headers, self._http10)
         events.append(Request(method, target, headers))
@@ -3378,12 +3394,8 @@ class Http1Server(Http1Reader):
 
     def _check_target(self, method: str, target: str, headers: dict[str, str]) -> str:
         """Check Host and give the target in origin form (RFC 9112 sections 3.2.1 to 3.2.4)."""
-        host = headers.get("host")
-        if host is None:
-            if not self._http10:
-                raise HttpError(400, "Host is missing")
-        elif not re.fullmatch(HOST, host):
-            raise HttpError(400, "Host is malformed")
+        if "host" not in headers and not self._http10:
+            raise HttpError(400, "Host is missing")
         if target[0] == "/" or (target == "*" and method == "OPTIONS"):
             return target
         if method == "CONNECT":
@@ -3426,22 +3438,22 @@ class Http1Server(Http1Reader):
     def respond(self, status: int, headers: Fields, body: bytes = b"") -> bytes:
         """Write a whole answer; Content-Length and Connection are added."""
         silent = self._method == "HEAD" or status in (204, 304)
-        sized = [] if status in (204, 304) else [("content-length", str(len(body)))]
-        head = self._write_head(status, [*headers, *sized])
+        sized = b"" if status in (204, 304) else b"content-length: %d\r\n" % len(body)
+        head = self._write_head(status, headers, sized)
         self._finish()
         return head if silent else head + body
 
     def start(self, status: int, headers: Fields) -> bytes:
         """Write the head of an answer whose length is not known."""
         self._answer = PLAIN if self._http10 else CHUNKED
-        coding = []
+        coding = b""
         if self._method == "HEAD" or status in (204, 304):
             self._answer = SILENT
         elif self._http10:
             self.keep_alive = False
         else:
-            coding = [("transfer-encoding", "chunked")]
-        return self._write_head(status, [*headers, *coding])
+            coding = b"transfer-encoding: chunked\r\n"
+        return self._write_head(status, headers, coding)
 
     def data(self, chunk: bytes) -> bytes:
         """Write a piece of the body of a started answer."""
@@ -3455,17 +3467,16 @@ class Http1Server(Http1Reader):
         self._finish()
         return last
 
-    def _write_head(self, status: int, fields: Headers) -> bytes:
+    def _write_head(self, status: int, fields: Fields, framing: bytes) -> bytes:
         if self.in_body:
             # A large or unannounced rest of a body is not worth reading to keep the connection.
             short = self._state is SIZED and self._left <= BODY_BEFORE_SIGN_IN_BYTES
             self.keep_alive = self.keep_alive and short and not self.expects_continue
         if not self.keep_alive:
-            fields.append(("connection", "close"))
+            framing += b"connection: close\r\n"
         elif self._http10:
-            fields.append(("connection", "keep-alive"))
-        line = f"HTTP/1.1 {status} {REASONS.get(status, '')}\r\n"
-        return (line + write_fields(fields) + "\r\n").encode("latin-1")
+            framing += b"connection: keep-alive\r\n"
+        return b"%b%b\r\n" % (_answer_head(status, tuple(fields)), framing)
 
     def _finish(self) -> None:
         self._answer = ANSWERED
