@@ -2264,6 +2264,10 @@ CURVES = {
 # --- signatures
 
 
+def _number(data: bytes) -> int:
+    return int.from_bytes(data, "big")
+
+
 def _digest(name: str, data: bytes) -> bytes:
     digest: bytes = getattr(hashlib, name)(data).digest()
     return digest
@@ -2277,23 +2281,21 @@ def _padded(name: str, data: bytes, size: int) -> bytes:
     return b"\0\1%s\0%s" % (b"\xff" * (size - len(info) - 3), info)
 
 
-def _rsa(key: Key, signature: bytes) -> tuple[int, int]:
-    """Give what an RSA signature holds, and the modulus; -1 for one that is none of the key's."""
+def _rsa(key: Key, signature: bytes) -> int:
+    """Give what an RSA signature holds; -1 for one that is none of the key's."""
     n, e = key.numbers
-    number = int.from_bytes(signature, "big")
+    number = _number(signature)
     fits = len(signature) == (n.bit_length() + 7) // 8 and number < n
-    return (pow(number, e, n) if fits else -1), n
+    return pow(number, e, n) if fits else -1
 
 
 def _check_pkcs1(key: Key, name: str, data: bytes, signature: bytes) -> bool:
-    held, _ = _rsa(key, signature)
-    return held == int.from_bytes(_padded(name, data, len(signature)), "big")
+    return _rsa(key, signature) == _number(_padded(name, data, len(signature)))
 
 
 def _check_pss(key: Key, name: str, data: bytes, signature: bytes) -> bool:
     """Check RSASSA-PSS, its salt as long as the hash (RFC 8017 section 9.1.2, RFC 7518 3.5)."""
-    held, n = _rsa(key, signature)
-    bits = n.bit_length() - 1
+    held, bits = _rsa(key, signature), key.numbers[0].bit_length() - 1
     digest = _digest(name, data)
     if held < 0 or held >> bits or held & 255 != 0xBC:
         return False
@@ -2302,7 +2304,7 @@ def _check_pss(key: Key, name: str, data: bytes, signature: bytes) -> bool:
     masked, seed = divmod(held >> 8, 1 << 8 * size)
     head = seed.to_bytes(size, "big")
     mask = b"".join(_digest(name, head + bytes((0, 0, 0, i))) for i in range(room // size + 1))
-    plain = (masked ^ int.from_bytes(mask[:room], "big")) & (1 << bits - 8 * (size + 1)) - 1
+    plain = (masked ^ _number(mask[:room])) & (1 << bits - 8 * (size + 1)) - 1
     marker, salt = divmod(plain, 1 << 8 * size)
     return marker == 1 and head == _digest(name, bytes(8) + digest + salt.to_bytes(size, "big"))
 
@@ -2310,20 +2312,15 @@ def _check_pss(key: Key, name: str, data: bytes, signature: bytes) -> bool:
 def _check_ecdsa(key: Key, name: str, data: bytes, signature: bytes) -> bool:
     """Check r and s side by side (RFC 7518 section 3.4); a high s is as good as a low one."""
     curve = CURVES[key.kind]
-    r, s = (int.from_bytes(half, "big") for half in _halves(signature))
+    r, s = _number(signature[: curve.size]), _number(signature[curve.size :])
     if len(signature) != 2 * curve.size or not (0 < r < curve.n and 0 < s < curve.n):
         return False
     inverse = pow(s, -1, curve.n)
-    hashed = int.from_bytes(_digest(name, data), "big")
+    hashed = _number(_digest(name, data))
     terms = (hashed * inverse % curve.n, curve.base), (r * inverse % curve.n, key.numbers)
     x, _, z = multiply(curve, *terms)
     candidates = range(r, curve.p, curve.n)  # x modulo n is r, and x is below p
     return bool(z) and any((x - one * z * z) % curve.p == 0 for one in candidates)
-
-
-def _halves(signature: bytes) -> tuple[bytes, bytes]:
-    middle = len(signature) // 2
-    return signature[:middle], signature[middle:]
 
 
 def _check_eddsa(key: Key, name: str, data: bytes, signature: bytes) -> bool:
@@ -2340,7 +2337,7 @@ def _check_eddsa(key: Key, name: str, data: bytes, signature: bytes) -> bool:
 def _sign_pkcs1(key: PrivateKey, name: str, data: bytes, blind: int) -> bytes:
     n, e = key.public.numbers
     size = (n.bit_length() + 7) // 8
-    held = int.from_bytes(_padded(name, data, size), "big")
+    held = _number(_padded(name, data, size))
     number = pow(held * pow(blind, e, n), key.secret, n) * pow(blind, -1, n) % n
     return number.to_bytes(size, "big")
 
@@ -2363,7 +2360,7 @@ def _nonce(curve: Weierstrass, name: str, secret: int, hashed: int) -> int:
         while len(found) < size:
             v = mac(v)
             found += v
-        number = int.from_bytes(found[:size], "big") >> 8 * size - curve.n.bit_length()
+        number = _number(found[:size]) >> 8 * size - curve.n.bit_length()
         if 0 < number < curve.n:
             return number
         k = mac(v + b"\0")
@@ -2373,7 +2370,7 @@ def _nonce(curve: Weierstrass, name: str, secret: int, hashed: int) -> int:
 def _sign_ecdsa(key: PrivateKey, name: str, data: bytes, blind: int) -> bytes:
     curve = CURVES[key.public.kind]
     n = curve.n
-    hashed = int.from_bytes(_digest(name, data), "big")
+    hashed = _number(_digest(name, data))
     nonce = _nonce(curve, name, key.secret, hashed)
     ((x, _),) = curve.affine([multiply(curve, (nonce + blind * n, curve.base))])
     s = pow(nonce * blind, -1, n) * blind * (hashed + x * key.secret) % n
@@ -2403,21 +2400,21 @@ class Algorithm(NamedTuple):
     kind: str
     hash: str
     check: Callable[[Any, str, bytes, bytes], bool]
-    sign: Callable[[Any, str, bytes, int], bytes] | None
+    sign: Any = None  # function(key, hash, data, blinding number), where that is done
 
 
 ALGORITHMS = {  # of RFC 7518 section 3.1, RFC 8037 and RFC 9864; the first of a kind signs
     "RS256": Algorithm("RSA", "sha256", _check_pkcs1, _sign_pkcs1),
-    "RS384": Algorithm("RSA", "sha384", _check_pkcs1, None),
-    "RS512": Algorithm("RSA", "sha512", _check_pkcs1, None),
-    "PS256": Algorithm("RSA", "sha256", _check_pss, None),
-    "PS384": Algorithm("RSA", "sha384", _check_pss, None),
-    "PS512": Algorithm("RSA", "sha512", _check_pss, None),
+    "RS384": Algorithm("RSA", "sha384", _check_pkcs1),
+    "RS512": Algorithm("RSA", "sha512", _check_pkcs1),
+    "PS256": Algorithm("RSA", "sha256", _check_pss),
+    "PS384": Algorithm("RSA", "sha384", _check_pss),
+    "PS512": Algorithm("RSA", "sha512", _check_pss),
     "ES256": Algorithm("P-256", "sha256", _check_ecdsa, _sign_ecdsa),
     "ES384": Algorithm("P-384", "sha384", _check_ecdsa, _sign_ecdsa),
     "ES512": Algorithm("P-521", "sha512", _check_ecdsa, _sign_ecdsa),
     "EdDSA": Algorithm("Ed25519", "sha512", _check_eddsa, _sign_eddsa),
-    "Ed25519": Algorithm("Ed25519", "sha512", _check_eddsa, None),
+    "Ed25519": Algorithm("Ed25519", "sha512", _check_eddsa),
 }
 
 
@@ -2467,16 +2464,11 @@ class PrivateKey(NamedTuple):
         """
         alg = self.public.algorithms[0]
         row = ALGORITHMS[alg]
-        assert row.sign is not None
-        return alg, row.sign(self, row.hash, data, int.from_bytes(random[:16], "big") | 1)
-
-
-def _algorithms_of(kind: str) -> list[str]:
-    return [name for name, row in ALGORITHMS.items() if row.kind == kind]
+        return alg, row.sign(self, row.hash, data, _number(random[:16]) | 1)
 
 
 def _rsa_key(jwk: Object) -> tuple[str, Point]:
-    n, e = (int.from_bytes(decode_base64url(jwk[name]), "big") for name in "ne")
+    n, e = (_number(decode_base64url(jwk[name])) for name in "ne")
     bits = n.bit_length()
     if not (RSA_BITS <= bits <= RSA_BITS_MAX and n & 1):
         raise ValueError(f"an RSA modulus of {bits} bits, not {RSA_BITS} to {RSA_BITS_MAX}")
@@ -2488,7 +2480,7 @@ def _rsa_key(jwk: Object) -> tuple[str, Point]:
 def _ec_key(jwk: Object) -> tuple[str, Point]:
     curve = CURVES[jwk["crv"]]
     x, y = (decode_base64url(jwk[name]) for name in "xy")
-    point = int.from_bytes(x, "big"), int.from_bytes(y, "big")
+    point = _number(x), _number(y)
     if (len(x), len(y)) != (curve.size, curve.size) or not curve.holds(*point):
         raise ValueError("no point of the curve")
     return jwk["crv"], point
@@ -2518,7 +2510,8 @@ def read_jwk(jwk: Json) -> Key:
         kind, numbers = read(jwk)
         kid, alg = jwk.get("kid") or "", jwk.get("alg")
         may = jwk.get("use") in (None, "sig") and "verify" in jwk.get("key_ops", ["verify"])
-        algorithms = [name for name in _algorithms_of(kind) if alg in (None, name)]
+        known = [name for name, row in ALGORITHMS.items() if row.kind == kind]
+        algorithms = [name for name in known if alg in (None, name)]
         if not may or not algorithms or not isinstance(kid, str):
             raise ValueError("made for something else")
     except (KeyError, TypeError, AttributeError):
@@ -2575,7 +2568,7 @@ def _read_der(data: bytes) -> list[bytes]:
         at += 2
         if size & 0x80:
             end = at + (size & 0x7F)
-            size, at = int.from_bytes(data[at:end], "big"), end
+            size, at = _number(data[at:end]), end
         items.append(data[at : at + size])
         at += size
     if at != len(data):
@@ -2623,15 +2616,15 @@ def read_private_key(pem: bytes) -> PrivateKey:
 
 def _private_parts(kind: str, items: list[bytes]) -> tuple[int, Object]:
     if kind == "RSA":
-        n, e, secret = (int.from_bytes(item, "big") for item in items[1:4])
+        n, e, secret = (_number(item) for item in items[1:4])
         numbers = {"n": n, "e": e}
         texts = {k: v.to_bytes((v.bit_length() + 7) // 8, "big") for k, v in numbers.items()}
     elif kind == "Ed25519":
-        secret = int.from_bytes(items[0], "big")
+        secret = _number(items[0])
         texts = {"x": ED25519.write(multiply(ED25519, (_expand(secret)[0], ED25519.base)))}
     else:
         curve = CURVES[kind]
-        secret = int.from_bytes(items[1], "big")
+        secret = _number(items[1])
         if not 0 < secret < curve.n:
             raise ValueError("out of range")
         (point,) = curve.affine([multiply(curve, (secret, curve.base))])
@@ -15388,7 +15381,7 @@ class Issuer:
         if not metadata or place.endswith("openid-configuration"):
             place = place or metadata_places(self._issuer)[0]
             return {"oidc": {"openIdConnectSecurityScheme": {"openIdConnectUrl": place}}}
-        granted = metadata.get("grant_types_supported", ["authorization_code"])
+        granted = str(metadata.get("grant_types_supported", "authorization_code"))
         scopes = dict.fromkeys(self.scopes, "Every call needs it")
         found: Object = {}
         for grant, (flow, fields) in GRANTS_OFFERED.items():

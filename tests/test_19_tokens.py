@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import json
 import pathlib
+import ssl
 import sys
 import time
 import unittest
@@ -204,6 +205,31 @@ class CallerTest(ServerCase):
             ({"iss": "https://sts.example/t", "aud": "api", "roles": ["read"]}, 401),
         ):
             self.assertEqual(status, self.post(server, self.token(**claims))[0].status, claims)
+
+
+@unittest.skipUnless(support.has("openssl"), "no openssl to make certificates")
+class BoundTest(ServerCase):
+    def test_a_stolen_token_is_worth_nothing_without_its_certificate(self):
+        """AUTH-24: over every binding; the signed card's keys come over TLS too."""
+        folder = support.certificates()
+        cert, key, authority = (str(folder / n) for n in ("server.crt", "server.key", "ca.pem"))
+        options = {"tls_cert": cert, "tls_key": key, "tls_client_ca": authority}
+        signing = folder / "signing.pem"
+        signing.write_text(ROWS[0]["pem"], encoding="utf-8")
+        server = self.serve(card_signing_key=str(signing), **options)
+        der = ssl.PEM_cert_to_DER_cert((folder / "client.crt").read_text(encoding="utf-8"))
+        bound = a2a.encode_base64url(hashlib.sha256(der).digest())
+        token = self.token(cnf={"x5t#S256": bound})
+        for binding in ("JSONRPC", "HTTP+JSON", "GRPC"):
+            options = {"transport": [binding], "ca": authority, "require_signed_cards": True}
+            owner = self.client(server, token, cert=str(folder / "client.pem"), **options)
+            self.assertEqual("hi", a2a.text_of(owner.send("hi")))
+            thief = self.client(server, token, cert=str(folder / "person.pem"), **options)
+            with self.assertRaisesRegex(a2a.A2AError, "client certificate, and this is not it"):
+                thief.send("hi")
+            self.assertEqual(["mtls", "oidc"], sorted(thief.card["securitySchemes"]))
+            (wanted,) = thief.card["securityRequirements"]
+            self.assertEqual(["mtls", "oidc"], sorted(wanted["schemes"]))
 
 
 class PassportTest(ServerCase):
