@@ -9382,9 +9382,6 @@ class TokenRequests:
         return self.post(ends, "token_endpoint", form, patience)
 
 
-BINDING = ("agent", "urls", "tokenEndpoint", "clientId", "scope", "audience")
-
-
 class OAuth:
     """Gets, keeps and renews tokens for one client.
 
@@ -9441,7 +9438,7 @@ class OAuth:
         try:
             return self.renew(entry, patience)
         except SignInNeeded:
-            if not self._options.ask or not self._options.client_id:
+            if not self._options.ask:
                 raise
         return self.obtain(scheme, agent, patience)
 
@@ -9453,8 +9450,7 @@ class OAuth:
         """
         with self._turn, self.store.lock():
             for entry in self.store.entries():
-                same = all(entry.get(name) == old.get(name) for name in BINDING)
-                if same and entry["accessToken"] != old["accessToken"]:
+                if _same_binding(entry, old) and entry["accessToken"] != old["accessToken"]:
                     return entry
             form = {"grant_type": "refresh_token", "refresh_token": _text(old, "refreshToken")}
             if old.get("grant") == GRANTS[0].name:
@@ -9464,16 +9460,25 @@ class OAuth:
             form["client_id"] = old["clientId"]
             answer = self._requests.post(self._ends_of(old), "token_endpoint", form, patience)
             if answer.get("error") == "invalid_grant":
-                self.store.replace(lambda entry: entry == old)
+                self._put({**old, "refreshToken": "", "expiresAt": 0})
                 raise SignInNeeded(f"The sign-in has ended. {refusal(answer)}")
             return self._keep(old, answer)
 
     def obtain(self, scheme: Scheme, agent: str, patience: Patience, wish: str = "") -> Object:
         """Get a new token by the best grant that there is, or by the one that is wished for.
 
+        A client without an id goes by what the last sign-in went by.
         Raises  AuthError; TransportError
         """
         options, urls = self._options, scheme_urls(scheme)
+        last = None if options.client_id else self.find(scheme, agent)
+        if last:
+            names = ("clientId", "issuer", "scope", "audience")
+            known, issuer, scope, audience = (_text(last, name) for name in names)
+            options = options._replace(
+                client_id=known, issuer=issuer, scope=scope, audience=audience
+            )
+            self._options = self._requests.options = options
         if not options.client_id:
             raise CredentialsMissing(
                 f"The agent asks for {scheme.text}",
@@ -9533,10 +9538,12 @@ class OAuth:
             kept["refreshToken"] = answer["refresh_token"]
         self._options.learn(token)
         self._options.learn(_text(kept, "refreshToken"))
-        self.store.replace(
-            lambda other: all(other.get(name) == entry.get(name) for name in BINDING), kept
-        )
+        self._put(kept)
         return kept
+
+    def _put(self, entry: Object) -> None:
+        """Keep an entry in place of the one with the same binding."""
+        self.store.replace(lambda other: _same_binding(other, entry), entry)
 
     def forget(self, agent: str, patience: Patience) -> list[Object]:
         """Drop the tokens for an agent, "" for all; give them. Providers are told (RFC 7009)."""
@@ -9563,8 +9570,29 @@ class OAuth:
         }
 
 
+def _same_binding(first: Object, second: Object) -> bool:
+    names = ("agent", "urls", "tokenEndpoint", "clientId", "scope", "audience")
+    return all(first.get(name) == second.get(name) for name in names)
+
+
 def _asked(scope: str, audience: str) -> dict[str, str]:
     return {k: v for k, v in (("scope", scope), ("audience", audience)) if v}
+
+
+def _answer_browser(exchange: Exchange, state: str) -> dict[str, str]:
+    """Answer whoever comes; give the parameters that were waited for, or {}."""
+    path, _, query = exchange.request.target.partition("?")
+    found = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
+    status, text = 404, "There is nothing here."
+    if path == REDIRECT_PATH:
+        status, text = 400, "This belongs to no sign-in that is under way."
+        if hmac.compare_digest(found.get("state", "").encode(), state.encode()):
+            good = "code" in found and "error" not in found
+            said = "You are signed in." if good else "The sign-in failed."
+            status, text = 200, said + " You can close this window."
+    headers = [("content-type", "text/plain"), ("cache-control", "no-store")]
+    exchange.respond(status, headers, text.encode())
+    return found if status == 200 else {}
 
 
 def receive_redirect(
@@ -9591,20 +9619,9 @@ def receive_redirect(
         came: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
 
         async def answer(exchange: Exchange) -> None:
-            path, _, query = exchange.request.target.partition("?")
-            found = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
-            status, text = 404, "There is nothing here."
-            if path == REDIRECT_PATH:
-                known = hmac.compare_digest(found.get("state", "").encode(), state.encode())
-                status, text = 400, "This belongs to no sign-in that is under way."
-                if known:
-                    good = "code" in found and "error" not in found
-                    said = "You are signed in." if good else "The sign-in failed."
-                    status, text = 200, said + " You can close this window."
-                    if not came.done():
-                        came.set_result(found)
-            headers = [("content-type", "text/plain"), ("cache-control", "no-store")]
-            exchange.respond(status, headers, text.encode())
+            found = _answer_browser(exchange, state)
+            if found and not came.done():
+                came.set_result(found)
 
         listener = Listener(answer, lambda error: pool.debug(str(error)), 32, 0)
         for one in bound:
@@ -9621,7 +9638,11 @@ def receive_redirect(
             await listener.close(END_GRACE_S * 50)
         return came.result()
 
-    return asyncio.run(wait())
+    try:
+        return asyncio.run(wait())
+    finally:
+        for one in bound:
+            one.close()
 
 
 # ============================================================================

@@ -617,7 +617,12 @@ class KeepingTest(OAuthCase):
         self.idp.pages["/token"] = (400, {"error": "invalid_grant"})
         error = self.refused(a2a.SignInNeeded, self.oauth(token_file=self.file), self.device())
         self.assertIn("The sign-in has ended. No token was given: invalid_grant", str(error))
-        self.assertEqual([], self.tokens())
+        (entry,) = self.tokens()
+        self.assertEqual(
+            ("", 0, "me"), tuple(entry[name] for name in ("refreshToken", "expiresAt", "clientId"))
+        )
+        self.refused(a2a.SignInNeeded, self.oauth(token_file=self.file), self.device())
+        self.assertEqual(1, len(self.idp.forms("/token")))
         self.put(expiresAt=1, refreshToken="")
         oauth = self.oauth(token_file=self.file)
         self.assertFalse(oauth.alone(self.device(), self.agent))
@@ -631,9 +636,12 @@ class KeepingTest(OAuthCase):
             "user_code": "u",
             "verification_uri": "https://idp.example/",
         }
-        oauth = self.oauth(token_file=self.file, ask=self.ask)
+        oauth = self.oauth(token_file=self.file, ask=self.ask, client_id="")
         self.assertEqual("t1", self.get(oauth, self.device())["accessToken"])
         self.assertEqual(1, len(self.told))
+        form = {"client_id": "me", "scope": "a b"}
+        self.assertEqual([form], self.idp.forms("/device"))
+        self.assertEqual(1, len(self.tokens()))
 
     def test_a_failure_to_renew_forgets_nothing(self):
         entry = self.put(expiresAt=1)

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -145,6 +146,20 @@ class LoginTest(AuthCase):
         )
         self.assertEqual([], self.idp.asked)
 
+    @unittest.skipIf(os.name == "nt", "Windows has no pseudo-terminals")
+    def test_a_person_at_a_terminal_is_asked_at_once(self):
+        ours, theirs = os.openpty()
+        env = {"HOME": self.home, "A2A_OAUTH_CLIENT_ID": "me"}
+        command = [sys.executable, support.A2A, "send", self.agent.url, "hello"]
+        done = subprocess.run(
+            command, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, timeout=30,
+            env=support.clean_environment(**env))  # fmt: skip
+        os.close(theirs)
+        with open(ours, "rb", buffering=0) as terminal:
+            shown = terminal.read(4096).decode()
+        self.assertIn("Sign in: To sign in for " + self.agent.url, shown)
+        self.assertIn("State: TASK_STATE_COMPLETED", done.stdout.decode())
+
     def test_a_secret_needs_an_issuer(self):
         """AUTH-01: the error says what to set."""
         env = {"A2A_OAUTH_CLIENT_SECRET": "s3cret"}
@@ -205,6 +220,9 @@ class LaterTest(AuthCase):
         done = self.run_main("send", self.agent.url, "hello", status=4)
         self.assertIn("The sign-in has ended. No token was given: invalid_grant", done.stderr)
         self.assertIn("auth login", done.stderr)
+        self.run_main("auth", "login", self.agent.url)
+        self.assertEqual("me", self.idp.forms("/device")[-1]["client_id"])
+        self.run_main("send", self.agent.url, "hello")
 
     def test_a_token_that_an_agent_repeats_is_not_shown(self):
         """AUTH-25: in an error of the agent."""
