@@ -1139,9 +1139,9 @@ _TIMESTAMP = (
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9]|60)"
     r"(?:\.([0-9]{1,9}))?(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))"
 )
-_CANONICAL = (  # the usual form and day, so that nothing is to be done
-    r"(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
-    r"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z"
+_CANONICAL = (  # the usual form and a day that is there every year, so that nothing is to be done
+    r"(?!0000)[0-9]{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|"
+    r"(?:0[13578]|1[02])-31)T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z"
 )
 FIRST_SECOND, LAST_SECOND = -62135596800, 253402300799  # the years 0001 to 9999
 EPOCH = 719163  # 1970-01-01 as datetime counts days
@@ -8555,9 +8555,16 @@ def _escape_control(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
+def escape_controls(text: str) -> str:
+    """Write what a terminal may obey as escapes; \\t and \\n stay."""
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text  # as nearly all are; to compile the pattern takes half a millisecond
+    return re.sub(_CONTROL, _escape_control, text)
+
+
 def plain_block(text: str) -> str:
     """Make foreign text of several lines fit for a terminal."""
-    return re.sub(_CONTROL, _escape_control, text.replace("\r\n", "\n"))
+    return escape_controls(text.replace("\r\n", "\n"))
 
 
 def log(text: str) -> None:
@@ -16628,13 +16635,15 @@ def plain(text: str) -> str:
     """Make foreign text fit for one line of a terminal."""
     if text.isprintable():
         return text
-    return re.sub(_CONTROL, _escape_control, re.sub(r"\s*[\r\n]\s*|\t", " ", text))
+    return escape_controls(re.sub(r"\s*[\r\n]\s*|\t", " ", text))
 
 
 def json_text(value: Json, indent: int | None = None) -> str:
     """Write JSON for people and programs: UTF-8 as it is, but nothing a terminal obeys."""
     separators = (",", ":") if indent is None else None
     text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
+    if text.replace("\n", "").isprintable():
+        return text
     return re.sub(_CONTROL, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
