@@ -2339,6 +2339,8 @@ def _sign_pkcs1(key: PrivateKey, name: str, data: bytes, blind: int) -> bytes:
     size = (n.bit_length() + 7) // 8
     held = _number(_padded(name, data, size))
     number = pow(held * pow(blind, e, n), key.secret, n) * pow(blind, -1, n) % n
+    if pow(number, e, n) != held:
+        raise ValueError("the halves of the key do not fit")
     return number.to_bytes(size, "big")
 
 
@@ -2461,10 +2463,14 @@ class PrivateKey(NamedTuple):
         """Give the algorithm and the signature.
 
         random  16 bytes or more that nobody can guess; they hide the work, the signature they leave
+        Raises  UsageError: the key is damaged
         """
         alg = self.public.algorithms[0]
         row = ALGORITHMS[alg]
-        return alg, row.sign(self, row.hash, data, _number(random[:16]) | 1)
+        try:
+            return alg, row.sign(self, row.hash, data, _number(random[:16]) | 1)
+        except ValueError:
+            raise UsageError("The private key is damaged: its halves do not fit") from None
 
 
 def _rsa_key(jwk: Object) -> tuple[str, Point]:
@@ -2621,6 +2627,8 @@ def _private_parts(kind: str, items: list[bytes]) -> tuple[int, Object]:
         texts = {k: v.to_bytes((v.bit_length() + 7) // 8, "big") for k, v in numbers.items()}
     elif kind == "Ed25519":
         secret = _number(items[0])
+        if len(items[0]) != 32:
+            raise ValueError("not 32 bytes")
         texts = {"x": ED25519.write(multiply(ED25519, (_expand(secret)[0], ED25519.base)))}
     else:
         curve = CURVES[kind]
@@ -15633,7 +15641,9 @@ class Edge:
                 await self._stream(exchange, call, echo)
             else:
                 reply = binding.result(call, await self._service.call(call))
-                exchange.respond(reply[0], [*reply[1], *echo], *reply[2:])
+                if echo:
+                    reply = reply._replace(headers=[*reply.headers, *echo])
+                exchange.respond(*reply)
         except Exception as error:
             self._fail(exchange, binding, call, self._as_fault(error))
         finally:

@@ -290,20 +290,29 @@ class Keys(unittest.TestCase):
                 a2a.read_private_key((pem % a2a.encode_base64(der)).encode())
 
     def test_damage_anywhere_is_a_usage_error(self):
-        row = vectors("private.json")["keys"][0]
-        lines = row["pem"].splitlines()
-        der = a2a.decode_base64("".join(lines[1:-1]))
         source = random.Random(3)
-        for _ in range(1500):
-            broken = bytearray(der[: source.choice((len(der), source.randrange(len(der))))])
-            for _ in range(source.randrange(1, 4)):
-                if broken:
-                    broken[source.randrange(len(broken))] = source.randrange(256)
-            pem = "\n".join((lines[0], a2a.encode_base64(bytes(broken)) or "AA==", lines[-1]))
-            try:
-                a2a.read_private_key(pem.encode())
-            except a2a.UsageError as error:
-                self.assertTrue(str(error))
+        for name in ("P-256 PKCS#8", "P-521", "Ed25519", "RSA PKCS#8", "RSA PKCS#1"):
+            (row,) = [row for row in vectors("private.json")["keys"] if row["name"] == name]
+            lines = row["pem"].splitlines()
+            der = a2a.decode_base64("".join(lines[1:-1]))
+            for _ in range(400):
+                broken = bytearray(der[: source.choice((len(der), source.randrange(len(der))))])
+                for _ in range(source.randrange(1, 4)):
+                    if broken:
+                        broken[source.randrange(min(80, len(broken)))] = source.randrange(256)
+                pem = "\n".join((lines[0], a2a.encode_base64(bytes(broken)) or "AA==", lines[-1]))
+                try:
+                    key = a2a.read_private_key(pem.encode())
+                    if source.randrange(20) == 0:
+                        key.sign(b"sample", RANDOM)
+                except a2a.UsageError as error:
+                    self.assertTrue(str(error))
+
+    def test_halves_of_two_keys(self):
+        (row,) = [row for row in vectors("private.json")["keys"] if row["name"] == "RSA PKCS#8"]
+        key = a2a.read_private_key(row["pem"].encode())
+        with self.assertRaisesRegex(a2a.UsageError, "halves do not fit"):
+            key._replace(secret=key.secret + 2).sign(b"sample", RANDOM)
 
     def test_a_private_key_does_not_show_itself(self):
         self.assertNotIn(str(KEY.secret), f"{KEY!r} {KEY} {[KEY]}")
