@@ -280,6 +280,7 @@ SIGN_IN_S = 900.0  # after which nobody will
 EXPIRY_MARGIN_S = 30.0  # a token that ends sooner is renewed: clocks differ, calls take time
 CARD_REDIRECTS = 3  # followed for a card, and for nothing else
 CARD_FRESH_S = 60.0  # a card is not asked for more often, whatever Cache-Control says
+TLS_BYTES = 16 * 1024  # of a connection go through memory at once; so much it keeps, and a record
 TLS_LOOK_S = 60.0  # a server looks so often whether its certificate was renewed
 
 # HTTP/2. A decoded header list has the bounds of HEADER_BYTES and HEADER_COUNT too.
@@ -8205,19 +8206,17 @@ class TlsWire(ServerWire):
             self._digest(data)
 
     def _digest(self, data: bytes) -> None:
-        self._incoming.write(data)
+        plain: list[bytes] = []
         try:
-            if not self._open:
-                self._shake_hands()
-            plain = self._decrypt()
-        except ssl.SSLWantReadError:
-            plain = b""
+            for at in range(0, len(data), TLS_BYTES):
+                self._incoming.write(data[at : at + TLS_BYTES])
+                self._decrypt(plain)
         except ssl.SSLError as error:
             self._fail(error)
             return
         self._flush()
         if plain:
-            self.lane.receive(plain)
+            self.lane.receive(b"".join(plain))
         if self._ended and not self._over:
             self.transport.pause_reading()
             if not self.lane.eof():
@@ -8237,19 +8236,17 @@ class TlsWire(ServerWire):
                 facts = self._tls.getpeercert()
             self.certificate_name = name_of_certificate(facts, self.certificate)
 
-    def _decrypt(self) -> bytes:
-        """Give all that has come and is whole; a record has READ_BYTES at most."""
-        pieces = []
+    def _decrypt(self, plain: list[bytes]) -> None:
+        """Add all that has come and is whole, once the handshake is done."""
         try:
-            while True:
-                pieces.append(self._tls.read(READ_BYTES))
-                if not pieces[-1]:
-                    self._ended = True
-                if self._ended or not self._incoming.pending:
-                    break
+            if not self._open:
+                self._shake_hands()
+            while self._incoming.pending and not self._ended:
+                piece = self._tls.read(TLS_BYTES)
+                plain.append(piece)
+                self._ended = not piece
         except ssl.SSLWantReadError:
             pass
-        return b"".join(pieces)
 
     def _fail(self, error: ssl.SSLError) -> None:
         """End a connection whose client keeps not to TLS, is not trusted or does not trust us."""
@@ -8269,9 +8266,9 @@ class TlsWire(ServerWire):
 
     def write(self, data: bytes) -> None:
         """Encrypt bytes and send them."""
-        if self._open and not self.transport.is_closing():
-            for at in range(0, len(data), READ_BYTES):
-                self._tls.write(data[at : at + READ_BYTES])
+        if self._open:
+            for at in range(0, len(data), TLS_BYTES):
+                self._tls.write(data[at : at + TLS_BYTES])
                 self._flush()
 
     def _flush(self) -> None:
