@@ -9047,23 +9047,17 @@ class OAuthOptions(NamedTuple):
         return sorted({*scheme.scopes, *self.scope.split()})
 
 
-class Grant(NamedTuple):
-    """A way to a token; implicit and password are none any more (RFC 9700 section 2)."""
-
-    name: str  # for people
-    flow: str  # in cards
-    kind: str  # in metadata and token requests
-    endpoint: str = ""  # what it needs beside the token endpoint, in metadata
-    field: str = ""  # and in cards
-
-
-GRANTS = (  # the best first: without a person, then on whatever machine the browser is
-    Grant("client-credentials", "clientCredentials", "client_credentials"),
-    Grant("device", "deviceCode", "urn:ietf:params:oauth:grant-type:device_code",
-          "device_authorization_endpoint", "deviceAuthorizationUrl"),
-    Grant("browser", "authorizationCode", "authorization_code",
-          "authorization_endpoint", "authorizationUrl"),
-)  # fmt: skip
+# Ways to a token, the best first: without a person, then with one on whatever machine the browser
+# is. Implicit and password are none any more (RFC 9700 section 2). Name: the flow of a card, the
+# grant type, and the endpoint that is needed beside the one of tokens, in metadata and in cards.
+ALONE = "client-credentials"
+GRANTS = {
+    ALONE: ("clientCredentials", "client_credentials", "", ""),
+    "device": ("deviceCode", "urn:ietf:params:oauth:grant-type:device_code",
+               "device_authorization_endpoint", "deviceAuthorizationUrl"),
+    "browser": ("authorizationCode", "authorization_code",
+                "authorization_endpoint", "authorizationUrl"),
+}  # fmt: skip
 
 
 def _text(answer: Object, name: str) -> str:
@@ -9087,13 +9081,14 @@ def read_seconds(value: Json, default: float) -> float:
 def scheme_urls(scheme: Scheme) -> list[str]:
     """Give every URL by which a card says where tokens come from."""
     detail, flows = scheme.detail, scheme.detail.get("flows", {}).values()
-    names = ("openIdConnectUrl", "oauth2MetadataUrl", "tokenUrl", *(g.field for g in GRANTS[1:]))
+    names = ["openIdConnectUrl", "oauth2MetadataUrl", "tokenUrl"]
+    names += [field for *_, field in GRANTS.values()]
     return [one[name] for one in (detail, *flows) for name in names if one.get(name)]
 
 
 def find_grants(
     pool: Pool, scheme: Scheme, options: OAuthOptions, agent: str, patience: Patience
-) -> dict[Grant, Object]:
+) -> dict[str, Object]:
     """Give the grants that a card and its provider offer, each with metadata and "trusted".
 
     Metadata of the issuer that the user named decide over what the card says; a card's own URLs
@@ -9104,16 +9099,13 @@ def find_grants(
     flows = scheme.detail.get("flows", {})
     metadata = _find_metadata(pool, scheme, options, agent, patience)
     found = {}
-    for grant in GRANTS:
-        flow = flows.get(grant.flow, {})
-        ends = metadata
-        if not metadata:
-            ends = {"token_endpoint": flow.get("tokenUrl")}
-            ends[grant.endpoint] = flow.get(grant.field, "")
-        needed = [name for name in ("token_endpoint", grant.endpoint) if name]
-        kinds = _texts(metadata, "grant_types_supported") or [grant.kind]
-        if (flow or not flows) and grant.kind in kinds and all(_text(ends, n) for n in needed):
-            found[grant] = {**ends, "trusted": bool(options.issuer)}
+    for name, (flow_name, kind, endpoint, field) in GRANTS.items():
+        flow = flows.get(flow_name, {})
+        ends = metadata or {"token_endpoint": flow.get("tokenUrl"), endpoint: flow.get(field)}
+        complete = all(_text(ends, one) for one in ("token_endpoint", endpoint) if one)
+        kinds = _texts(metadata, "grant_types_supported") or [kind]
+        if (flow or not flows) and kind in kinds and complete:
+            found[name] = {**ends, "trusted": bool(options.issuer)}
     return found
 
 
@@ -9199,11 +9191,12 @@ class TokenStore:
             if isinstance(entry, dict) and all(_text(entry, n) == entry.get(n) for n in texts)
         ]  # fmt: skip
 
-    def lock(self) -> Any:
+    def lock(self, patience: Patience) -> Any:
         """Wait for our turn to change it; give what ends the turn as a context manager."""
-        until = time.monotonic() + PROVIDER_S
+        until = time.monotonic() + 3 * PROVIDER_S  # who has it asks a provider, perhaps twice
         with contextlib.suppress(OSError):
             while self._held is None and time.monotonic() < until:
+                patience.next_wait()  # raises when the whole takes too long
                 os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
                 lock = hold_lock(self.path + ".lock")
                 if lock is not None:
@@ -9230,7 +9223,7 @@ def is_fresh(entry: Object) -> bool:
 
 def is_renewed(entry: Object) -> bool:
     """Say whether there is a way to the next token without a person."""
-    return bool(_text(entry, "refreshToken")) or entry.get("grant") == GRANTS[0].name
+    return bool(_text(entry, "refreshToken")) or entry.get("grant") == ALONE
 
 
 def describe_token(entry: Object) -> Object:
@@ -9296,21 +9289,22 @@ class TokenRequests:
         return answer
 
     def run(
-        self, grant: Grant, ends: Object, agent: str, asked: Object, patience: Patience
+        self, grant: str, ends: Object, agent: str, asked: Object, patience: Patience
     ) -> Object:
         """Go through a grant; give the answer of the token endpoint."""
-        if not grant.endpoint:
-            return self.post(ends, "token_endpoint", {"grant_type": grant.kind, **asked}, patience)
+        _, kind, endpoint, _ = GRANTS[grant]
+        if not endpoint:
+            return self.post(ends, "token_endpoint", {"grant_type": kind, **asked}, patience)
         if not self.options.issuer:  # a bad provider could have codes of a good one come to it
-            token, other = ends["token_endpoint"], ends[grant.endpoint]
+            token, other = ends["token_endpoint"], ends[endpoint]
             _check_named_by_card(token, agent)
             if not _same_origin(token, other):
                 raise AuthFailed(
                     f"The card names two providers, {other} and {token}",
                     hint="If both are of the one that you use: --oauth-issuer URL",
                 )
-        run = self._by_device if grant.name == "device" else self._by_browser
-        return run(grant.kind, ends, agent, asked, patience)
+        run = self._by_device if grant == "device" else self._by_browser
+        return run(kind, ends, agent, asked, patience)
 
     def _tell(self, text: str, url: str = "") -> None:
         if self.options.ask:
@@ -9429,7 +9423,7 @@ class OAuth:
         """Say whether there is a token, or a way to one, that needs no person."""
         options, flows = self._options, scheme.detail.get("flows", {})
         proof = options.client_secret or options.certificate
-        able = proof and options.client_id and (not flows or GRANTS[0].flow in flows)
+        able = proof and options.client_id and (not flows or "clientCredentials" in flows)
         if able and any(_same_origin(options.issuer, url) for url in scheme_urls(scheme)):
             return True
         entry = self.find(scheme, agent)
@@ -9460,13 +9454,13 @@ class OAuth:
         Of several processes one asks, for a refresh token may be good for one time only.
         Source   RFC 6749 section 6; RFC 9700 section 4.14
         """
-        with self._turn, self.store.lock():
+        with self._turn, self.store.lock(patience):
             for entry in self.store.entries():
                 if _same_binding(entry, old) and entry["accessToken"] != old["accessToken"]:
                     return entry
             form = {"grant_type": "refresh_token", "refresh_token": _text(old, "refreshToken")}
-            if old.get("grant") == GRANTS[0].name:
-                form = {"grant_type": GRANTS[0].kind, **_asked(old["scope"], old["audience"])}
+            if old.get("grant") == ALONE:
+                form = {"grant_type": GRANTS[ALONE][1], **_asked(old["scope"], old["audience"])}
             elif not form["refresh_token"]:
                 raise SignInNeeded("The sign-in is over, and its token cannot be renewed")
             form["client_id"] = old["clientId"]
@@ -9508,15 +9502,15 @@ class OAuth:
         grants = find_grants(self._pool, scheme, options, agent, patience)
         for grant, ends in grants.items():
             proven = ends["trusted"] and self._requests.methods(ends) != ["none"]
-            if wish in ("", grant.name) and (grant.endpoint or proven):
+            if wish in ("", grant) and (grant != ALONE or proven):
                 break
         else:
-            offered = ", ".join(grant.name for grant in grants) or "nothing that is spoken here"
+            offered = ", ".join(grants) or "nothing that is spoken here"
             raise CredentialsMissing(
                 f"No token can be had here, the provider offers {offered}",
                 hint="client-credentials takes a secret (A2A_OAUTH_CLIENT_SECRET), or --cert FILE.",
             )
-        if grant.endpoint and not options.ask:
+        if grant != ALONE and not options.ask:
             raise needs_person
         scope = " ".join(options.scopes(scheme))
         answer = self._requests.run(grant, ends, agent, _asked(scope, options.audience), patience)
@@ -9527,12 +9521,12 @@ class OAuth:
             "tokenEndpoint": self._requests.endpoint(ends, "token_endpoint"),
             "revocationEndpoint": self._requests.endpoint(ends, "revocation_endpoint"),
             "authMethods": _texts(ends, "token_endpoint_auth_methods_supported"),
-            "grant": grant.name,
+            "grant": grant,
             "clientId": options.client_id,
             "scope": scope,
             "audience": options.audience,
         }
-        with self._turn, self.store.lock():
+        with self._turn, self.store.lock(patience):
             return self._keep(entry, answer)
 
     def _keep(self, entry: Object, answer: Object) -> Object:
@@ -9559,7 +9553,7 @@ class OAuth:
 
     def forget(self, agent: str, patience: Patience) -> list[Object]:
         """Drop the tokens for an agent, "" for all; give them. Providers are told (RFC 7009)."""
-        with self._turn, self.store.lock():
+        with self._turn, self.store.lock(patience):
             gone = [entry for entry in self.store.entries() if agent in ("", entry["agent"])]
             self.store.replace(lambda entry: entry in gone)
         for entry in gone:
@@ -9690,7 +9684,7 @@ class ClientOptions(NamedTuple):
     idle_timeout_s: float | None = IDLE_TIMEOUT_S  # of silence, after which we ask
     connect_timeout_s: float = CONNECT_TIMEOUT_S
     poll_interval_s: float = POLL_INTERVAL_S
-    oauth: OAuthOptions = OAuthOptions()  # how to get a token where the card wants one
+    oauth: OAuthOptions | None = None  # how to get a token where the card wants one
     ca: str = ""  # trusted certificates, in place of the system's
     cert: str = ""  # our certificate
     key: str = ""  # its key, where that is not in the same file
@@ -9722,7 +9716,8 @@ class ClientOptions(NamedTuple):
         pairs = [*(self.headers or {}).items(), *(self.card_headers or {}).items()]
         values = [value for name, value in pairs if is_secret_name(name)]
         words = [word for value in values for word in value.split(" ", 1)[1:]]
-        return [*self.credentials().secrets(), *values, *words, self.oauth.client_secret]
+        secret = self.oauth.client_secret if self.oauth else ""
+        return [*self.credentials().secrets(), *values, *words, secret]
 
 
 # --- messages
@@ -10423,12 +10418,13 @@ class Link:
             debug=self.debug,
         )
         self.finder = CardFinder(self.pool, options, self.warn, self.debug)
-        oauth = options.oauth._replace(certificate=bool(options.cert), learn=self._learn)
+        self._given = options.oauth or OAuthOptions()
+        oauth = self._given._replace(certificate=bool(options.cert), learn=self._learn)
         self.oauth = OAuth(self.pool, oauth, self.warn)
 
     def _learn(self, secret: str) -> None:
         self._secrets.append(secret)
-        self.options.oauth.learn(secret)
+        self._given.learn(secret)
 
     def warn(self, text: str) -> None:
         """Tell the user what is no error."""
@@ -10579,7 +10575,7 @@ class Link:
         agent = agent or bound_origin(url)
         ways = (
             lambda scheme: self.oauth.alone(scheme, agent),
-            lambda scheme: options.oauth.client_id or self.oauth.find(scheme, agent),
+            lambda scheme: self._given.client_id or self.oauth.find(scheme, agent),
         )
         schemes = choose_requirement(card.value, credentials, ways)
         given = {name.lower(): value for name, value in (options.headers or {}).items()}

@@ -381,7 +381,7 @@ class DeviceTest(OAuthCase):
         grants = a2a.find_grants(
             self.pool, self.scheme(document=OPENID), a2a.OAuthOptions(), self.agent, a2a.ENDLESS
         )
-        self.assertEqual(["browser"], [grant.name for grant in grants])
+        self.assertEqual(["browser"], list(grants))
 
 
 class BrowserTest(OAuthCase):
