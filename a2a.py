@@ -67,7 +67,7 @@ import os
 import re
 import sys
 import time
-from collections import deque, namedtuple
+from collections import deque
 
 if __name__ == "__main__":
     gc.disable()  # until all is defined: nothing of that becomes garbage
@@ -136,15 +136,22 @@ else:
 
         def __init_subclass__(cls):
             own, cls._fields = vars(cls), tuple(cls.__annotations__)
-            cls._defaults = [own[name] for name in cls._fields if name in own]
+            cls._defaults = tuple([own[name] for name in cls._fields if name in own])
             for at, name in enumerate(cls._fields):
                 setattr(cls, name, collections._tuplegetter(at, None))
 
         def __new__(cls, *args, **named):
-            made = vars(namedtuple(cls.__name__, cls._fields, defaults=cls._defaults))
-            for name in ("__new__", "_asdict", "_make", "_replace"):
-                setattr(cls, name, made[name])
+            names = ", ".join(cls._fields)
+            text = f"lambda cls, {names}: new(cls, ({names},))"  # as collections.namedtuple does it
+            cls.__new__ = eval(text, {"new": tuple.__new__})
+            cls.__new__.__defaults__ = cls._defaults
             return cls(*args, **named)
+
+        def _asdict(self):
+            return dict(zip(self._fields, self))
+
+        def _replace(self, **named):
+            return type(self)(**{**self._asdict(), **named})
 
     class Late:
         """A module that is imported when a name of it is first used: start-up stays short."""
