@@ -11411,7 +11411,7 @@ def unusable(path: str, text: Any) -> UsageError:
 def _use_database(path: str) -> sqlite3.Connection:
     """Connect, lock the file and bring it up to date."""
     uri = path.startswith("file:")
-    db = sqlite3.connect(path, 1, isolation_level=None, check_same_thread=False, uri=uri)
+    db = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False, uri=uri)
     try:
         db.execute("PRAGMA locking_mode = EXCLUSIVE")  # kept; WAL then needs no shared memory
         db.execute("BEGIN EXCLUSIVE")
