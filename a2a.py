@@ -6499,7 +6499,7 @@ def _tls_reason(error: OSError, peer: str = "server") -> str:
     alert = re.fullmatch(r"\w+ alert (.*\bcert.*|.* ca)", said)
     if alert:
         return f"the {peer} does not accept our certificate ({alert[1]})"
-    return said or reason_of(error)
+    return said or re.sub(r"\[ssl\] | \(_ssl.*", "", reason_of(error), flags=re.I)
 
 
 def _tls_failure(error: ssl.SSLError) -> Unreachable:
