@@ -455,7 +455,13 @@ class HooksTest(unittest.TestCase):
 
     @unittest.skipUnless(support.has("sh"), "no POSIX shell")
     def test_the_hooks_and_the_monitor_start_the_compiled_form_by_either_name_of_python(self):
-        """On Windows python3 may be a stub that points to a shop; elsewhere python is missing."""
+        """On Windows python3 may be a stub that points to a shop; elsewhere python is missing.
+
+        Claude Code puts paths into the commands as text: a shell would run what such a name says.
+        """
+        if os.name == "posix":
+            self.project = self.place / "it's \"$(touch hostile)`touch hostile`"
+            self.project.mkdir()
         plugin, binaries = self.place / "plug in", self.place / "bin"
         plugin.mkdir()
         binaries.mkdir()
@@ -468,6 +474,11 @@ class HooksTest(unittest.TestCase):
             for name in ("SessionStart", "SessionEnd")
         )
         (monitor,) = manifest["experimental"]["monitors"]
+
+        def in_place(command):
+            command = command.replace("${CLAUDE_PLUGIN_ROOT}", str(plugin))
+            return command.replace("${CLAUDE_PROJECT_DIR}", str(self.project))
+
         run = f"exec '{sys.executable}' \"$@\""
         shop, shell = "echo 'get it from the shop' >&2; exit 49", shutil.which("sh")
         for number, scripts in enumerate(({"python3": run}, {"python3": shop, "python": run})):
@@ -483,19 +494,21 @@ class HooksTest(unittest.TestCase):
             )  # fmt: skip
             for command in (start, end):
                 done = subprocess.run(
-                    [shell, "-c", command], env=env, cwd=self.project, capture_output=True,
+                    [shell, "-c", in_place(command)], env=env, cwd=self.project,
+                    capture_output=True,
                     input=b'{"session_id": "s"}', timeout=60,
                 )  # fmt: skip
                 self.assertEqual(0, done.returncode, done.stderr)
             text = (self.place / f"env-{number}.sh").read_text(encoding="utf-8")
             self.assertEqual(1, text.count("export A2A_SESSION=s\n"), "once, not twice")
-            command = [shell, "-c", monitor["command"]]
+            command = [shell, "-c", in_place(monitor["command"])]
             with support.Process(command, env=env, cwd=self.project) as child:
                 path = self.project / ".a2a" / "tasks" / f"task-{number}"
                 path.mkdir(parents=True)
                 task = {"taskId": "t", "turn": 1, "state": a2a.WORKING}
                 a2a.write_whole(str(path / "task.json"), json.dumps(task))
                 child.wait_for(f"a2a task task-{number} turn 1")
+        self.assertEqual([], [path.name for path in self.place.rglob("hostile")])
         self.assertTrue(list(plugin.glob("__pycache__/a2a.*.pyc")))
 
 
