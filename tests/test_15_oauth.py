@@ -1,6 +1,7 @@
 """Chapter 15: tokens by OAuth 2.0: who gets the secret, the grants, what is kept and renewed."""
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -15,6 +16,7 @@ import unittest
 import urllib.error
 import urllib.parse
 import urllib.request
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import a2a
@@ -514,6 +516,15 @@ class BrowserTest(OAuthCase):
         self.idp.pages[OPENID] = self.idp.metadata()
         self.sign_in(lambda r: self.come_back(r, code="c"), issuer=self.idp.url)
 
+    def test_metadata_of_elsewhere_may_not_point_here_either(self):
+        requests = a2a.TokenRequests(self.pool, a2a.OAuthOptions("me", ask=self.ask))
+        ends = {"token_endpoint": self.idp.url + "/token", "trusted": False}
+        ends["device_authorization_endpoint"] = self.idp.url + "/device"
+        with self.assertRaises(a2a.AuthFailed) as caught:
+            requests.run("device", ends, "https://agent.example", {}, a2a.ENDLESS)
+        self.assertIn("which is this machine", str(caught.exception))
+        self.assertEqual([], self.idp.asked)
+
     def test_offline_access_asks_for_consent(self):
         self.sign_in(lambda r: self.come_back(r, code="c"), scope="openid offline_access")
         self.assertEqual("consent", self.authorize["prompt"])
@@ -528,6 +539,103 @@ class BrowserTest(OAuthCase):
         threading.Timer(0.2, self.pool.close).start()
         with self.assertRaises(a2a.TransportError):
             self.sign_in(lambda redirect: None)
+
+
+class StrangeAnswerTest(OAuthCase):
+    """Whatever a provider or a file says, nothing but our own errors comes of it."""
+
+    STRANGE = (
+        None,
+        True,
+        0,
+        -1,
+        1.5,
+        1e308,
+        "",
+        "\0",
+        "x" * 9000,
+        "\u202e\ud83d\ude00",
+        [],
+        {},
+        [[]],
+        [None],
+        {"a": {}},
+        "http://",
+        "http://127.0.0.1:1/",
+        "file:///",
+        "https://[::1",
+    )
+
+    def get_all(self):
+        """Get tokens by each grant; give how often that went well."""
+        able = {"client_secret": SECRET, "issuer": self.idp.url}
+        well = 0
+        for options, wish in ((able, "client-credentials"), ({}, "device"), (able, "device")):
+            oauth = self.oauth(ask=self.ask, **options)
+            with contextlib.suppress(a2a.A2AError):
+                entry = oauth.obtain(self.scheme(document=OPENID), self.agent, a2a.ENDLESS, wish)
+                json.dumps([a2a.describe_token(entry), a2a.write_json(entry).decode()])
+                a2a.attach([self.scheme()], a2a.Credentials(bearer=entry["accessToken"]))
+                oauth.renew(entry, a2a.ENDLESS)
+                well += 1
+        return well
+
+    def test_strange_values_in_every_field(self):
+        self.pool.pause = lambda *_: None
+        good = {
+            OPENID: self.idp.metadata(
+                grant_types_supported=["client_credentials", DEVICE],
+                token_endpoint_auth_methods_supported=["client_secret_basic"],
+                mtls_endpoint_aliases={}, revocation_endpoint=self.idp.url + "/revoke"),
+            "/device": {"device_code": "d", "user_code": "u", "interval": 1, "expires_in": 9,
+                        "verification_uri": "https://idp.example/",
+                        "verification_uri_complete": "https://idp.example/u"},
+            "/token": {"access_token": "t", "token_type": "Bearer", "expires_in": 9, "scope": "",
+                       "refresh_token": "r", "error": None, "error_description": None},
+        }  # fmt: skip
+        self.idp.pages.update(good)
+        self.assertEqual(3, self.get_all())
+        pages = {}
+
+        def fetch(pool, place, *_, **__):  # without the sockets: there are some thousand answers
+            page = pages.get(a2a.read_provider_url(place).path)
+            if page is None:
+                raise a2a.HttpError(404, "none")
+            return page
+
+        with mock.patch.object(a2a, "fetch_json", fetch):
+            for path, page in good.items():
+                for name in page:
+                    for strange in self.STRANGE:
+                        pages.update(good)
+                        pages[path] = {**page, name: strange}
+                        with self.subTest(path=path, name=name, strange=str(strange)[:20]):
+                            self.assertLessEqual(self.get_all(), 3)
+        for path in good:
+            for body in (b"", b"[]", b"{", b"\xff", b'"x"', (204, {}), (302, {}), (404, b"<html>")):
+                self.idp.pages.update(good)
+                self.idp.pages[path] = body
+                with self.subTest(path=path, body=body):
+                    self.assertLess(self.get_all(), 3)
+
+    def test_strange_values_in_the_file(self):
+        entry = {"agent": self.agent, "urls": a2a.scheme_urls(self.device()), "issuer": "",
+                 "tokenEndpoint": self.idp.url + "/token", "revocationEndpoint": "",
+                 "clientId": "me",
+                 "scope": "", "audience": "", "grant": "device", "accessToken": "t",
+                 "refreshToken": "r", "expiresAt": 1, "authMethods": []}  # fmt: skip
+        os.makedirs(os.path.dirname(self.file))
+        for name in entry:
+            for strange in self.STRANGE:
+                a2a.write_whole(self.file, json.dumps({"tokens": [{**entry, name: strange}]}))
+                oauth = self.oauth(token_file=self.file)
+                with self.subTest(name=name, strange=str(strange)[:20]):
+                    with contextlib.suppress(a2a.A2AError):
+                        self.get(oauth, self.device())
+                    self.assertLessEqual(
+                        len(list(map(a2a.describe_token, oauth.store.entries()))), 1
+                    )
+                    self.assertLessEqual(len(oauth.forget("", a2a.ENDLESS)), 1)
 
 
 class KeepingTest(OAuthCase):
