@@ -86,6 +86,8 @@ class CanonicalJson(unittest.TestCase):
             (12345678901234567890, "12345678901234567000"),
             (10**21, "1e+21"),
             (-0.0, "0"),
+            (1.5e300, "1.5e+300"),
+            (-1.5e-7, "-1.5e-7"),
             (True, "true"),
             (None, "null"),
         ):
@@ -97,9 +99,11 @@ class CanonicalJson(unittest.TestCase):
         self.assertEqual('{"":4,"a":3,"\U0001f600":2,"\uff20":1}'.encode(), written)
 
     def test_what_has_no_canonical_form(self):
-        deep = []
-        for _ in range(70):
-            deep = [deep]
+        deep = 0
+        for _ in range(a2a.JSON_DEPTH // 2):
+            deep = {"a": [deep]}
+        self.assertEqual(deep, json.loads(a2a.write_jcs(deep)))
+        deep = [deep]
         for value in (
             float("nan"),
             float("inf"),
@@ -136,6 +140,37 @@ class Signatures(unittest.TestCase):
                     self.assertEqual((row["alg"], row["signature"].lower()), (alg, signature.hex()))
                 self.assertTrue(key.public.verify(alg, b"sample", signature))
                 self.assertFalse(key.public.verify(alg, b"Sample", signature))
+
+    def test_the_examples_of_rfc_8032(self):
+        """Section 7.1, tests 1 to 3: of the hash of a seed some bits are cleared, some set."""
+        for seed, public, message, signature in (
+            (
+                "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60",
+                "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
+                "",
+                "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bac"
+                "c61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b",
+            ),
+            (
+                "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb",
+                "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c",
+                "72",
+                "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e"
+                "458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00",
+            ),
+            (
+                "c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7",
+                "fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025",
+                "af82",
+                "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290"
+                "ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a",
+            ),
+        ):
+            der = bytes.fromhex("302e020100300506032b657004220420" + seed)
+            pem = f"-----BEGIN PRIVATE KEY-----{a2a.encode_base64(der)}-----END PRIVATE KEY-----"
+            key = a2a.read_private_key(pem.encode())
+            self.assertEqual(public, a2a.decode_base64url(key.public.jwk["x"]).hex())
+            self.assertEqual(signature, key.sign(bytes.fromhex(message), RANDOM)[1].hex())
 
     def test_no_other_bit_pattern_verifies(self):
         source = random.Random(1)
@@ -376,6 +411,7 @@ class Jws(unittest.TestCase):
             (good + "=", "base64url"),
             (good.replace(".", ".=", 1), "base64url"),
             ("A" * (a2a.TOKEN_BYTES + 1), "longer"),
+            ("A" * a2a.TOKEN_BYTES, "three parts"),
             ("é.é.é", "not JSON"),
         ):
             with self.subTest(text[:30]), self.assertRaisesRegex(a2a.JoseError, said):

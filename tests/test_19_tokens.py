@@ -352,6 +352,16 @@ class StartTest(ServerCase):
         with a2a.Client(server.url) as client:
             self.assertIn("oidc", client.card["securitySchemes"])
 
+    def test_a_lazy_start_without_metadata(self):
+        """The card names the place where an OpenID issuer has to have it."""
+        metadata = self.idp.pages.pop(OPENID)
+        server = self.serve(oidc_lazy=True)
+        with a2a.Client(server.url) as client:
+            scheme = {"openIdConnectSecurityScheme": {"openIdConnectUrl": self.idp.url + OPENID}}
+            self.assertEqual({"oidc": scheme}, client.card["securitySchemes"])
+        self.idp.pages[OPENID] = metadata
+        self.assertEqual(503, self.post(server, self.token())[0].status)
+
     def test_other_machines_are_served_with_an_issuer(self):
         server = self.serve(host="0.0.0.0", public_url="https://agent.example")
         self.assertEqual(401, self.post(server, Host="agent.example")[0].status)
