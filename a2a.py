@@ -6412,6 +6412,9 @@ class TlsOptions(NamedTuple):
     insecure: bool = False  # a client's: accept any certificate
 
 
+PARTIAL_CHAIN = 0x80000  # of OpenSSL: who is named is trusted, whoever certified it
+
+
 def client_context(options: TlsOptions, protocol: str = "http/1.1") -> ssl.SSLContext:
     """Make the TLS settings of a client: TLS 1.2 or newer, verified unless insecure.
 
@@ -6463,6 +6466,7 @@ def _load_files(context: ssl.SSLContext, options: TlsOptions) -> None:
     try:
         if path:
             context.load_verify_locations(path)
+            context.verify_flags |= PARTIAL_CHAIN  # the default since Python 3.13
         if options.cert:
             for path in filter(None, (options.key, options.cert)):
                 open(path, "rb").close()
@@ -8348,7 +8352,7 @@ class ServerTls:
         trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         trusting.check_hostname = bool(host)
         trusting.load_verify_locations(self._options.cert)
-        trusting.verify_flags |= 0x80000  # X509_V_FLAG_PARTIAL_CHAIN: without who issued it
+        trusting.verify_flags |= PARTIAL_CHAIN
         there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
         client = trusting.wrap_bio(back, there, server_hostname=host or None)
         try:

@@ -520,6 +520,25 @@ class ClientCertificateTest(unittest.TestCase):
                     self.assertRegex(lines[0], reason)
                     self.assertEqual([], host.seen)
 
+    def test_an_authority_need_not_be_the_last_one(self):
+        folder = support.certificates()
+        may_sign = "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign"
+        support.certificate("middle", "ca", "DNS:middle\n" + may_sign)
+        support.certificate("below", "middle", "DNS:below")
+        with serving(ca=folder / "middle.crt") as host:
+            with dial(host, client("below")) as link:
+                link.sendall(GET % b"/")
+                wires.read_until(link, b"hello")
+            with self.assertRaises(ssl.SSLError), logged():
+                dial(host, client("client")).recv(1)
+        with serving(ca=folder / "below.crt") as host:  # and one that may not sign is only itself
+            with dial(host, client("below")) as link:
+                link.sendall(GET % b"/")
+                wires.read_until(link, b"hello")
+            support.certificate("forged", "below", "DNS:forged")
+            with self.assertRaises(ssl.SSLError), logged():
+                dial(host, client("forged")).recv(1)
+
     def test_no_session_is_taken_up_again(self):
         with self.asking() as host, dial(host, client("client")) as link:
             link.sendall(GET % b"/")

@@ -764,6 +764,13 @@ class TlsTest(unittest.TestCase):
                 error = self.refusal(self.pool(), "https://h.example/")
         self.assertIn("not trusted", str(error))
 
+    def test_a_certificate_may_itself_be_what_is_trusted(self):
+        with support.Peer(echo, tls=server_context()) as peer:
+            pool = self.pool(ca=str(self.folder / "server.crt"))
+            self.assertEqual((200, b"none"), get(pool, peer.url))
+            error = self.refusal(self.pool(ca=str(self.folder / "client.crt")), peer.url)
+            self.assertIn("not trusted", str(error))
+
     def test_insecure_accepts_any_certificate(self):
         with support.Peer(echo, tls=server_context("rogue")) as peer:
             self.assertEqual((200, b"none"), get(self.pool(insecure=True), peer.url))
