@@ -339,6 +339,7 @@ TOKEN_LEEWAY_S = 30  # that the clocks of issuer and server may differ by
 KEEP_TASKS = 1000  # terminal tasks kept for one owner
 STORE_BYTES = 256 * 1024 * 1024  # all tasks in memory together
 STORE_FILE_BYTES = 1024 * 1024 * 1024  # all tasks in a file together
+EVENT_BYTES = 100  # a row of the file beside its JSON
 BEHIND_S = 0.05  # a chunk is in the file so much later at most
 TASK_BYTES = 160 * 1024 * 1024  # one task: a whole request, and OUTBOX_BYTES in base64
 TASK_ARTIFACTS = 10_000  # of one task; a new one is compared with all before it
@@ -11369,7 +11370,7 @@ CREATE INDEX task_state ON task (owner, state);
 CREATE TABLE event (id INTEGER PRIMARY KEY, json BLOB NOT NULL)""",
 )
 DATABASE_ID = 0x61326131  # "a2a1" in the header of the file
-LAST_EVENT = (1 << 24) - 1  # of a task
+EVENTS = f"BETWEEN ?1 << 24 AND ?1 << 24 | {(1 << 24) - 1}"  # the rows of a task's events
 # The plus keeps the index on the state out of it: wanted is the order of the sequence.
 HAS_ENDED = f"+state IN {tuple(sorted(TERMINAL_STATES))}"
 
@@ -11377,39 +11378,19 @@ HAS_ENDED = f"+state IN {tuple(sorted(TERMINAL_STATES))}"
 def open_database(path: str) -> sqlite3.Connection:
     """Open a file of tasks for this process alone, or make it.
 
-    Raises  UsageError: it cannot be used; it is none of ours, or another server's
+    Raises  OSError, sqlite3.Error
     """
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    with contextlib.suppress(OSError):
+        os.chmod(path, 0o600)
     try:
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        with contextlib.suppress(OSError):
-            os.chmod(path, 0o600)
-        try:
-            db = _use_database(path)
-        except sqlite3.OperationalError as error:
-            if "disk I/O" not in str(error):
-                raise
-            log(f"{path}: its file system has no locks; see that no other server uses the file")
-            url = urllib.parse.quote(os.path.abspath(path).replace("\\", "/"))
-            db = _use_database(f"file:{url}?nolock=1")
-        with contextlib.suppress(OSError), open(path + "-server", "w", encoding="ascii") as file:
-            file.write(f"process {os.getpid()}")
-        return db
-    except OSError as error:
-        raise unusable(path, error.strerror) from error
-    except sqlite3.Error as error:
-        text = str(error)
-        if "locked" in text:
-            text = "another server has it"
-            with contextlib.suppress(OSError), open(path + "-server", encoding="ascii") as file:
-                text += f": {file.read(100)}"
-        raise unusable(path, text) from error
-
-
-def unusable(path: str, text: Any) -> UsageError:
-    """Make the error for a file of tasks that cannot be used."""
-    hint = "move it away to begin anew, or choose another: --store sqlite:FILE, or --store memory"
-    return UsageError(f"{path} cannot be used: {text}", hint=hint)
+        return _use_database(path)
+    except sqlite3.OperationalError as error:
+        if "disk I/O" not in str(error):
+            raise
+    log(f"{path}: its file system has no locks; see that no other server uses the file")
+    return _use_database(f"file:{urllib.parse.quote(os.path.abspath(path))}?nolock=1")
 
 
 def _use_database(path: str) -> sqlite3.Connection:
@@ -11424,9 +11405,8 @@ def _use_database(path: str) -> sqlite3.Connection:
             raise sqlite3.DatabaseError("it is the database of another program")
         if version > len(DATABASE_STEPS):
             raise sqlite3.DatabaseError("a newer version of this program made it")
-        for step in DATABASE_STEPS[version:]:
-            for statement in step.split(";"):
-                db.execute(statement)
+        for statement in ";".join(DATABASE_STEPS[version:]).split(";"):
+            db.execute(statement)
         db.execute(f"PRAGMA application_id = {DATABASE_ID}")
         db.execute(f"PRAGMA user_version = {len(DATABASE_STEPS)}")
         db.execute("COMMIT")
@@ -11444,18 +11424,58 @@ def _pragma(db: sqlite3.Connection, text: str) -> Any:
 
 
 class TaskFile:
-    """What is done to a file of tasks, all of it in the thread of its Writer."""
+    """What is done to a file of tasks, all of it in the thread of its Writer.
+
+    latest  the last sequence and number, and the bytes of all that has ended
+    open    (owner, task, number, events) of all that has not
+    Raises  UsageError: it cannot be used: damaged, another program's or server's, ...
+    """
 
     def __init__(self, path: str, keep_tasks: int) -> None:
         self.path, self._keep_tasks = path, keep_tasks
-        self.db = open_database(path)
-        self._totals: dict[tuple[str, bytes, str], int] = {}  # by owner, context, state
+        self._totals: dict[tuple[str, bytes, str, str], int] = {}  # by filters, as page has them
+        who = path + "-server"
+        try:
+            self.db = open_database(path)
+            self._load()
+            with contextlib.suppress(OSError), open(who, "w", encoding="ascii") as file:
+                file.write(f"process {os.getpid()}")
+        except (OSError, sqlite3.Error) as error:
+            text = getattr(error, "strerror", None) or str(error)
+            if "locked" in text:
+                text = "another server has it"
+                with contextlib.suppress(OSError), open(who, encoding="ascii") as file:
+                    text += f": {file.read(100)}"
+            hint = "move it away to begin anew, or choose --store sqlite:FILE or --store memory"
+            raise UsageError(f"{path} cannot be used: {text}", hint=hint) from error
+
+    def _load(self) -> None:
+        try:
+            ended = f"sum(CASE WHEN {HAS_ENDED} THEN size ELSE 0 END)"
+            found = self.db.execute(f"SELECT max(sequence), max(number), {ended} FROM task")
+            self.latest = [value or 0 for value in found.fetchone()]
+            rows = f"SELECT owner, number FROM task WHERE NOT ({HAS_ENDED}) ORDER BY sequence"
+            self.open = [self._load_one(*row) for row in self.db.execute(rows).fetchall()]
+        except BaseException as error:
+            self.db.close()
+            if isinstance(error, (A2AError, LookupError, TypeError, ValueError)):
+                raise sqlite3.DatabaseError(f"it is damaged ({error})") from error
+            raise
+
+    def _load_one(self, owner: str, number: int) -> tuple[Owner, Object, int, int]:
+        """Put an open task together from its events."""
+        found = f"SELECT id - (?1 << 24), json FROM event WHERE id {EVENTS} ORDER BY id"
+        (count, data), *rows = self.db.execute(found, (number,)).fetchall()
+        task: Object = json.loads(data)
+        for count, data in rows:  # noqa: B007 - the last one counts
+            apply(task, json.loads(data), lenient=True)
+        return tuple(json.loads(owner)), task, number, count + 1
 
     def transact(self, jobs: Sequence[Any]) -> list[Any]:
         """Do jobs, all of them or none; give what they gave."""
         try:
             self.db.execute("BEGIN IMMEDIATE")
-            results = [function(*args) for _, _, function, args in jobs]
+            results = [function(*args) for _, _, _, function, args in jobs]
             self.db.execute("COMMIT")
             return results
         except BaseException:
@@ -11464,150 +11484,105 @@ class TaskFile:
                 self.db.execute("ROLLBACK")
             raise
 
-    def insert(self, row: Sequence[Any], data: bytes) -> int:
-        """Add a task; give the bytes of those that had to go for it."""
-        self.db.execute("INSERT INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-        self.db.execute("INSERT INTO event VALUES (?, ?)", (row[1] << 24, data))
-        self._count(row[2], row[4], row[5], 1)
-        return self._evict(row[2], row[5])
+    # Jobs.
 
-    def write(self, key: tuple[str, bytes], at: int, data: bytes, status: Sequence[Any]) -> int:
-        """Add an event of an open task; at the first one's place, all of the task instead.
+    def put(self, number: int, at: int, data: bytes, row: Sequence[Any], before: str | None) -> int:
+        """Add an event of a task; at 0 all of the task, in place of its events.
 
-        status  (sequence, state, timestamp, size) if it changes
+        row     of the task, if its status changes
+        before  the state that it had, "" if it is new; None: who knows
+        Gives   the bytes of the tasks that had to go, as there were too many
         """
-        if status:
-            found = "SELECT sequence, context, state FROM task WHERE owner = ? AND id = ?"
-            before, context, state = self.db.execute(found, key).fetchone()
-            changed = "sequence = ?, state = ?, timestamp = ?, size = ?"
-            self.db.execute(f"UPDATE task SET {changed} WHERE sequence = ?", (*status, before))
-            self._count(key[0], context, state, -1)
-            self._count(key[0], context, status[1], 1)
-        if not at & LAST_EVENT:
-            self.db.execute("DELETE FROM event WHERE id BETWEEN ? AND ?", (at, at | LAST_EVENT))
-        self.db.execute("INSERT INTO event VALUES (?, ?)", (at, data))
-        return self._evict(key[0], status[1]) if status else 0
-
-    def make_room(self, size: int) -> int:
-        """Drop ended tasks, the oldest first, of so many bytes together; give their bytes."""
-        return self._drop(HAS_ENDED, (), 1000, size)
-
-    def drop(self, key: tuple[str, bytes]) -> None:
-        """Drop a task."""
-        self._drop("owner = ? AND id = ?", key, 1)
-
-    def _evict(self, owner: str, state: str) -> int:
+        if not at and before != "":
+            self.db.execute(f"DELETE FROM event WHERE id {EVENTS}", (number,))
+        self.db.execute("INSERT INTO event VALUES (?, ?)", (number << 24 | at, data))
+        if not row:
+            return 0
+        self.db.execute("INSERT OR REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        _, _, owner, _, context, state, _, _ = row
+        if before is None:
+            self._totals.clear()
+        else:
+            self._count(owner, context, before, -1 if before else 0)
+        self._count(owner, context, state, 1)
         if not self._keep_tasks or state not in TERMINAL_STATES:
             return 0
-        ended = sum([self._total(owner, b"", state) for state in TERMINAL_STATES])
-        return self._drop("owner = ? AND " + HAS_ENDED, (owner,), ended - self._keep_tasks)
-
-    def _drop(self, where: str, values: Sequence[Any], count: int, size: int = sys.maxsize) -> int:
-        if count <= 0:
+        excess = sum([self._total(owner, b"", state, "") for state in TERMINAL_STATES])
+        excess -= self._keep_tasks
+        if excess <= self._keep_tasks // 16:  # many at once: neighbours share their pages
             return 0
+        return self.drop("owner = ? AND " + HAS_ENDED, (owner,), excess)
+
+    def drop(self, where: str, values: Sequence[Any], count: int, enough: int = sys.maxsize) -> int:
+        """Drop so many tasks, the oldest first, or as many as take enough bytes; give the bytes."""
         columns, freed = "sequence, number, owner, context, state, size", 0
         found = f"SELECT {columns} FROM task WHERE {where} ORDER BY sequence LIMIT {count}"
-        for sequence, number, owner, context, state, bytes_ in self.db.execute(
-            found, values
-        ).fetchall():
-            if freed >= size:
+        rows = self.db.execute(found, values).fetchall()
+        for sequence, number, owner, context, state, size in rows:
+            if freed >= enough:
                 break
-            events = number << 24, number << 24 | LAST_EVENT
             self.db.execute("DELETE FROM task WHERE sequence = ?", (sequence,))
-            self.db.execute("DELETE FROM event WHERE id BETWEEN ? AND ?", events)
+            self.db.execute(f"DELETE FROM event WHERE id {EVENTS}", (number,))
             self._count(owner, context, state, -1)
-            freed += bytes_
+            freed += size
         return freed
 
-    def get(self, key: tuple[str, bytes]) -> bytes | None:
+    def get(self, owner: str, task_id: bytes) -> bytes | None:
         """Give the JSON of an ended task."""
-        found = "SELECT json FROM task JOIN event ON event.id = number << 24"
-        row = self.db.execute(f"{found} WHERE owner = ? AND task.id = ?", key).fetchone()
-        return row and bytes(row[0])
+        found = "SELECT json FROM task JOIN event ON event.id = number << 24 WHERE owner = ? AND "
+        found += f"task.id = ? AND {HAS_ENDED}"
+        row: Any = self.db.execute(found, (owner, task_id)).fetchone()
+        return row[0] if row else None
 
     def page(
         self, owner: str, context: bytes, state: str, after: str, before: int, size: int
     ) -> tuple[int, list[Any]]:
-        """Give how many tasks the filters leave, and (sequence, id, size, JSON) of the page's.
+        """Give how many tasks the filters leave, and (sequence, id, size, JSON) of a page and more.
 
-        They are those before a sequence, and one more; the JSON of open ones is None.
+        They are those before a sequence; the JSON of open ones is None. "" is no filter.
         """
-        where, values = _filters(owner, context, state)
-        if after:
-            where, values = where + " AND timestamp >= ?", [*values, after]
-            total = self.db.execute(f"SELECT count(*) FROM task WHERE {where}", values).fetchone()[
-                0
-            ]
-        else:
-            total = self._total(owner, context, state)
-        data = (
-            f"CASE WHEN {HAS_ENDED} THEN (SELECT json FROM event WHERE event.id = number << 24) END"
-        )
-        found = f"SELECT sequence, id, size, {data} FROM task WHERE {where} AND sequence < ?"
+        where, values = _filters(owner, context, state, after)
+        data = f"CASE WHEN {HAS_ENDED} THEN (SELECT json FROM event WHERE event.id = number << 24)"
+        found = f"SELECT sequence, id, size, {data} END FROM task WHERE {where} AND sequence < ?"
+        found += " ORDER BY sequence DESC LIMIT ?"
         rows, room = [], PAGE_BYTES
-        for row in self.db.execute(
-            found + " ORDER BY sequence DESC LIMIT ?", (*values, before, size + 1)
-        ):
+        for row in self.db.execute(found, (*values, before, size + 1)):
             rows.append(row)
             room -= row[2]
             if room < 0 and len(rows) > 1:
                 break
-        return total, rows
+        return self._total(owner, context, state, after), rows
 
-    def _total(self, owner: str, context: bytes, state: str) -> int:
-        name = owner, context, state
-        if name not in self._totals:
+    def _total(self, *filters: Any) -> int:
+        total = self._totals.get(filters)
+        if total is None:
+            where, values = _filters(*filters)
+            found = self.db.execute(f"SELECT count(*) FROM task WHERE {where}", values)
+            (total,) = found.fetchone()
             if len(self._totals) > 10_000:
                 self._totals.clear()
-            where, values = _filters(*name)
-            found = self.db.execute(f"SELECT count(*) FROM task WHERE {where}", values)
-            self._totals[name] = found.fetchone()[0]
-        return self._totals[name]
+            if not filters[3]:
+                self._totals[filters] = total
+        return total
 
     def _count(self, owner: str, context: bytes, state: str, by: int) -> None:
-        totals = self._totals
-        for name in (
-            (owner, b"", ""),
-            (owner, context, ""),
-            (owner, b"", state),
-            (owner, context, state),
-        ):
-            if name in totals:
-                totals[name] += by
+        for name in [(owner, c, s, "") for c in (context, b"") for s in (state, "")]:
+            if name in self._totals:
+                self._totals[name] += by
 
-    def load(self) -> tuple[int, int, int, list[Any]]:
-        """Give the latest sequence and number, the bytes of ended tasks, and the open ones.
 
-        An open one is (owner, task, number, events).
-        Raises  UsageError: the file is damaged
-        """
-        try:
-            ended = f"sum(CASE WHEN {HAS_ENDED} THEN size ELSE 0 END)"
-            latest = self.db.execute(f"SELECT max(sequence), max(number), {ended} FROM task")
-            sequence, number, size = latest.fetchone()
-            found = f"SELECT owner, number FROM task WHERE NOT ({HAS_ENDED}) ORDER BY sequence"
-            kept = [self._load_one(*row) for row in self.db.execute(found).fetchall()]
-        except (sqlite3.Error, A2AError, LookupError, TypeError, ValueError) as error:
-            self.db.close()
-            raise unusable(self.path, f"it is damaged ({error})") from error
-        return sequence or 0, number or 0, size or 0, kept
-
-    def _load_one(self, owner: str, number: int) -> tuple[Owner, Object, int, int]:
-        """Put an open task together from its events."""
-        events = number << 24, number << 24 | LAST_EVENT
-        found = "SELECT id, json FROM event WHERE id BETWEEN ? AND ? ORDER BY id"
-        rows = self.db.execute(found, events).fetchall()
-        task: Object = json.loads(rows[0][1])
-        for row in rows[1:]:
-            apply(task, json.loads(row[1]), lenient=True)
-        return tuple(json.loads(owner)), task, number, (rows[-1][0] & LAST_EVENT) + 1
+def _filters(*values: Any) -> tuple[str, tuple[Any, ...]]:
+    """Give a WHERE clause and its values; an empty value is no filter."""
+    terms = zip(("owner =", "context =", "state =", "timestamp >="), values)
+    where = " AND ".join([f"{term} ?" for term, value in terms if value])
+    return where, tuple(filter(None, values))
 
 
 class Writer:
     """The one thread that works on a file of tasks, in the order in which it is told to.
 
-    All that waits is done in one transaction. A job is a function and its arguments; done(result,
-    error) is called in the loop once the file has it, and gives what the job's future gives.
+    All that waits is done in one transaction. A job is a function and its arguments. Once the file
+    has it, done(result) is called in the loop, and gives what the job's future gives.
     """
 
     def __init__(self, file: TaskFile) -> None:
@@ -11615,54 +11590,50 @@ class Writer:
         self._jobs: list[Any] = []  # for the next transaction
         self._queue: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._soon = self._later = self._closing = False
-        self._trouble = ""  # the latest error, which is logged once
+        self._closing = False
         self._thread = threading.Thread(target=self._work, name="a2a-store", daemon=True)
         self._thread.start()
 
     # In the loop.
 
     def run(
-        self, done: Callable[..., Any] | None, function: Any, *args: Any
+        self,
+        function: Callable[..., Any],
+        *args: Any,
+        record: OpenTask | None = None,
+        done: Callable[..., Any] | None = None,
     ) -> asyncio.Future[Any]:
         """Do a job soon, and all that were put off before it."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-        self._jobs.append((future, done, function, args))
-        if not self._soon:
-            self._soon, self._loop = True, loop
-            loop.call_soon(self._send)  # with all else that comes in this turn of the loop
+        self._loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._jobs.append((future, record, done, function, args))
+        self._loop.call_soon(self._send)  # with all else that comes in this turn of the loop
         return future
 
-    def put_off(self, done: Callable[..., Any] | None, function: Any, *args: Any) -> None:
+    def put_off(self, record: OpenTask | None, function: Callable[..., Any], *args: Any) -> None:
         """Do a job within BEHIND_S."""
-        self._jobs.append((None, done, function, args))
-        if not self._later:
-            self._later, self._loop = True, asyncio.get_running_loop()
-            self._loop.call_later(BEHIND_S, self._send_late)
-
-    def _send_late(self) -> None:
-        self._later = False
-        self._send()
+        if not self._jobs:
+            self._loop = asyncio.get_running_loop()
+            self._loop.call_later(BEHIND_S, self._send)
+        self._jobs.append((None, record, None, function, args))
 
     def _send(self) -> None:
-        self._soon = False
         if self._jobs:
             jobs, self._jobs = self._jobs, []
             self._queue.put(jobs)
 
     def _deliver(self, jobs: list[Any], results: list[Any]) -> None:
-        for (future, done, _, _), (result, error) in zip(jobs, results):
-            try:
-                value = done(result, error) if done else result
-            except Exception as raised:
-                error = raised
-            if future is None or future.done():
-                continue
-            if error is None:
-                future.set_result(value)
-            else:
-                future.set_exception(error)
+        for (future, record, done, _, _), result in zip(jobs, results):
+            if done is not None and not isinstance(result, Exception):
+                try:
+                    result = done(result)
+                except Exception as error:
+                    result = error
+            failed = isinstance(result, Exception)
+            if failed and record is not None:
+                record.whole = True
+            if future is not None and not future.done():
+                (future.set_exception if failed else future.set_result)(result)
 
     def close(self) -> None:
         """Do what is left, and close the file."""
@@ -11680,52 +11651,39 @@ class Writer:
             jobs = self._queue.get()
             while not self._queue.empty():
                 jobs += self._queue.get()
-            results: list[tuple[Any, Exception | None]]
             try:
-                results = [(result, None) for result in self._file.transact(jobs)]
-                self._trouble = ""
-            except Exception:  # then one by one: most may be well
+                results = self._file.transact(jobs)
+            except Exception as error:  # then one by one: most may be well
+                log(f"{self._file.path}: tasks cannot be stored or read: {error!r}")
                 results = [self._try(job) for job in jobs]
-            if self._loop is not None and jobs:
+            if self._loop is not None:
                 with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
                     self._loop.call_soon_threadsafe(self._deliver, jobs, results)
         self._file.db.close()
 
-    def _try(self, job: Any) -> tuple[Any, Exception | None]:
+    def _try(self, job: Any) -> Any:
         try:
-            return self._file.transact([job])[0], None
+            return self._file.transact([job])[0]
         except Exception as error:
-            if self._trouble != repr(error):
-                self._trouble = repr(error)
-                log(f"{self._file.path}: tasks cannot be stored or read: {self._trouble}")
             text = str(error) if isinstance(error, sqlite3.Error) else "see the log"
-            return None, InternalError(f"The tasks cannot be stored or read: {text}")
-
-
-def _filters(owner: str, context: bytes, state: str) -> tuple[str, list[Any]]:
-    """Give a WHERE clause and its values; an empty value is no filter."""
-    given = (("owner", owner), ("context", context), ("state", state))
-    return " AND ".join([f"{column} = ?" for column, value in given if value]), [
-        value for _, value in given if value
-    ]
+            return InternalError(f"The tasks cannot be stored or read: {text}")
 
 
 class OpenTask:
     """A task of SqliteStore that has not ended.
 
-    key      what names it in the file
+    key      what names it and its context in the file
     events   how many of its rows were written
-    whole    a chunk could not be written: the next status writes the whole task
+    whole    a write failed: the next one that somebody waits for writes the whole task
     writing  done once what is on its way has arrived in the file
     """
 
     __slots__ = ("events", "key", "name", "number", "size", "task", "whole", "writing")
 
-    def __init__(self, owner: Owner, task: Object, number: int) -> None:
-        self.task, self.number = task, number
+    def __init__(self, owner: Owner, task: Object, number: int, events: int = 1) -> None:
+        self.task, self.number, self.events = task, number, events
         self.name = owner, task["id"]
-        self.key = _file_key(*self.name)
-        self.events = 1
+        self.key = *_file_key(owner, task["id"]), _file_bytes(task["contextId"])
         self.size = 0
         self.whole = False
         self.writing: asyncio.Future[Any] | None = None
@@ -11749,7 +11707,7 @@ class SqliteStore:
     written yet, often some seconds; then the file is older, but sound.
 
     path         of the file; a log beside it is put into it at the end
-    keep_tasks   ended tasks kept for an owner, the oldest are dropped; 0 is no bound
+    keep_tasks   ended tasks kept for an owner, some more until the oldest are dropped; 0: no bound
     limit_bytes  all tasks together; open ones take STORE_BYTES at most
     Raises       UsageError: the file cannot be used
     """
@@ -11761,13 +11719,12 @@ class SqliteStore:
         self._open: dict[tuple[Owner, str], OpenTask] = {}
         self._asking: dict[tuple[Owner, str], OpenTask] = {}  # who waits longest is the first
         self._file = TaskFile(path, keep_tasks)
-        self._sequence, self._number, self.bytes, kept = self._file.load()
+        self._sequence, self._number, self.bytes = self._file.latest
         self._writer = Writer(self._file)
         self._open_bytes = 0
-        for owner, task, number, events in kept:
-            record = OpenTask(owner, task, number)
-            record.events = events
-            self._count(record, RECORD_BYTES + _weight(task))
+        for kept in self._file.open:
+            record = OpenTask(*kept)
+            self._count(record, RECORD_BYTES + _weight(record.task))
             self._place(record)
 
     async def create(self, owner: Owner, task: Object) -> None:
@@ -11778,19 +11735,15 @@ class SqliteStore:
         """
         self._number += 1
         record = OpenTask(owner, task, self._number)
-        data, status, ended = write_json(task), task["status"], is_terminal(task)
+        data, ended = write_json(task), is_terminal(task)
         await self._grow(record, RECORD_BYTES + (len(data) if ended else _weight(task)), ended)
-
-        def arrived(freed: int, error: Exception | None) -> None:
-            if ended or error is not None:
-                self._forget(record, freed if error is None else record.size)
-            else:
-                self._place(record)
-
-        self._sequence += 1
-        names = self._sequence, record.number, *record.key, _file_bytes(task["contextId"])
-        row = (*names, status["state"], status["timestamp"][:-1], record.size)
-        await self._writer.run(arrived, self._file.insert, row, data)
+        done = functools.partial(self._forget if ended else self._place, record)
+        job = record.number, 0, data, self._row(record, task["status"]), ""
+        try:
+            await self._writer.run(self._file.put, *job, done=done)
+        except InternalError:
+            self._forget(record, record.size)
+            raise
 
     async def apply(self, owner: Owner, task_id: str, event: Object) -> bool:
         """Apply an event to an open task; False when there is none: it has ended, or never was.
@@ -11805,58 +11758,53 @@ class SqliteStore:
         if record is None:
             return False
         status = event["statusUpdate"]["status"] if "statusUpdate" in event else {}
-        state = status.get("state", "")
-        behind, ends = state in (SUBMITTED, WORKING), state in TERMINAL_STATES
-        behind = behind or "artifactUpdate" in event
-        whole = ends or (record.whole and not behind)
+        before, state = record.task["status"]["state"], status.get("state", "")
+        ends = state in TERMINAL_STATES
+        waits = ends or state in INTERRUPTED_STATES or "message" in event
+        whole = ends or (record.whole and waits)
         data = write_json(_after(record.task, event) if whole else event)
         size = RECORD_BYTES + len(data) - record.size if ends else _event_weight(event)
-        await self._grow(record, size, ends)
+        await self._grow(record, size if ends else max(size, EVENT_BYTES), ends)
         if self._open.get(record.name) is not record:
             return False  # it had to make room
-        at = record.number << 24 | (0 if whole else record.events)
-        record.events += 1
-        moved: Sequence[Any] = ()
-        if status:
-            self._sequence += 1
-            moved = self._sequence, state, status["timestamp"][:-1], record.size
-        if behind:
-            apply(record.task, event)
-            if status:
-                self._place(record)
-            if not record.whole:
-                kept = functools.partial(self._kept, record)
-                self._writer.put_off(kept, self._file.write, record.key, at, data, moved)
+        row = self._row(record, status) if status else ()
+        at, before = 0 if whole else record.events, None if record.whole else before
+        job = record.number, at, data, row, before
+        if waits:
+            done = functools.partial(self._arrived, record, event, whole)
+            record.writing = self._writer.run(self._file.put, *job, record=record, done=done)
+            await asyncio.shield(record.writing)  # it goes there even if nobody waits any more
             return True
-
-        def arrived(freed: int, error: Exception | None) -> None:
-            if error is None:
-                self._arrived(record, event, whole, freed if ends else None)
-
-        record.writing = self._writer.run(arrived, self._file.write, record.key, at, data, moved)
-        await asyncio.shield(record.writing)  # it goes there even if nobody waits any more
+        apply(record.task, event)
+        if status:
+            self._place(record)
+        if not record.whole:
+            record.events += 1
+            self._writer.put_off(record, self._file.put, *job)
         return True
 
-    def _kept(self, record: OpenTask, _: int, error: Exception | None) -> None:
-        record.whole = record.whole or error is not None
+    def _row(self, record: OpenTask, status: Object) -> tuple[Any, ...]:
+        """Make the row of a task for a new status."""
+        self._sequence += 1
+        names = self._sequence, record.number, *record.key
+        return (*names, status["state"], status["timestamp"][:-1], record.size)
 
-    def _arrived(self, record: OpenTask, event: Object, whole: bool, freed: int | None) -> None:
+    def _arrived(self, record: OpenTask, event: Object, whole: bool, freed: int) -> None:
         """Do to an open task in memory what was done to it in the file."""
         apply(record.task, event)
-        if whole:
-            record.events, record.whole = 1, False
-        if freed is None:
-            self._place(record)
-        else:
+        record.events = 1 if whole else record.events + 1
+        record.whole = record.whole and not whole
+        if is_terminal(record.task):
             self._forget(record, freed)
+        else:
+            self._place(record)
 
     async def get(self, owner: Owner, task_id: str) -> Object | None:
         """Give a task of this owner: the live dict of an open one, or None."""
         record = self._open.get((owner, task_id))
         if record is not None:
             return record.task
-        key = _file_key(owner, task_id)
-        data = await self._writer.run(None, self._file.get, key)
+        data = await self._writer.run(self._file.get, *_file_key(owner, task_id))
         return _unpacked(data) if data else None
 
     async def list(self, owner: Owner, params: Object) -> Object:
@@ -11865,26 +11813,20 @@ class SqliteStore:
         Raises  InvalidParamsError: a page token that is none of ours
         Source  A2A section 3.1.4
         """
-        before, size = (
-            _read_page_token(params.get("pageToken", "")),
-            params.get("pageSize", PAGE_SIZE),
-        )
-        key, context_id = _file_key(owner, params.get("contextId", ""))
-        state = params.get("status", UNSPECIFIED)
-        state, after = "" if state == UNSPECIFIED else state, params.get("statusTimestampAfter", "")
-
-        def arrived(found: tuple[int, Sequence[Any]], error: Exception | None) -> Object | None:
-            return None if error else self._page(owner, params, size, *found)
-
-        page: Object = await self._writer.run(
-            arrived, self._file.page, key, context_id, state, after[:-1], before, size
-        )
+        before = _read_page_token(params.get("pageToken", ""))
+        state, after = params.get("status", UNSPECIFIED), params.get("statusTimestampAfter", "")
+        state = "" if state == UNSPECIFIED else state
+        filters = *_file_key(owner, params.get("contextId", "")), state, after[:-1]
+        size = params.get("pageSize", PAGE_SIZE)
+        done = functools.partial(self._page, owner, params, size)
+        page: Object = await self._writer.run(self._file.page, *filters, before, size, done=done)
         return page
 
     def _page(
-        self, owner: Owner, params: Object, limit: int, total: int, rows: Sequence[Any]
+        self, owner: Owner, params: Object, limit: int, found: tuple[int, Sequence[Any]]
     ) -> Object:
         """Make the page of rows that are still there."""
+        total, rows = found
         tasks: list[Object] = []
         token, last, room = "", "", PAGE_BYTES
         for sequence, raw_id, size, data in rows:
@@ -11908,7 +11850,7 @@ class SqliteStore:
         """Write what is not in the file yet, and let it go."""
         self._writer.close()
 
-    def _place(self, record: OpenTask) -> None:
+    def _place(self, record: OpenTask, _freed: int = 0) -> None:
         """Have a task among the open ones, and if it waits for an answer, last among those."""
         self._open[record.name] = record
         self._asking.pop(record.name, None)
@@ -11922,21 +11864,19 @@ class SqliteStore:
         self._open_bytes -= record.size
         self.bytes -= freed
 
-    async def _grow(self, record: OpenTask, size: int, final: bool = False) -> None:
+    async def _grow(self, record: OpenTask, size: int, final: bool) -> None:
         """Count bytes more for a task; final ones are always taken, what it takes is dropped."""
         limit = self.limit_bytes
-        while limit and self.bytes + size > limit:
-            excess = self.bytes + size - limit
-            freed = await self._writer.run(None, self._file.make_room, excess)
+        while limit and (
+            self.bytes + size > limit or (not final and self._open_bytes + size > STORE_BYTES)
+        ):
+            room = HAS_ENDED, (), 1000, self.bytes + size - limit
+            freed = await self._writer.run(self._file.drop, *room)
             self.bytes -= freed
-            if not freed and not self._drop_asking(record):
+            if freed or self._drop_asking(record):
+                continue
+            if final:
                 break
-        while limit and not final and self._open_bytes + size > STORE_BYTES:
-            if not self._drop_asking(record):
-                break
-        else:
-            limit = limit if self.bytes + size > limit else 0
-        if not final and limit:
             raise RateLimitedError("There is no room for more tasks", retry_after_s=60)
         if not final and record.size + size > TASK_BYTES:
             raise InvalidAgentResponseError("The task has become too big")
@@ -11952,7 +11892,8 @@ class SqliteStore:
         for record in self._asking.values():
             if record is not but and (record.writing is None or record.writing.done()):
                 self._forget(record, record.size)
-                self._writer.put_off(None, self._file.drop, record.key)
+                name = record.key[:2]
+                self._writer.put_off(None, self._file.drop, "owner = ? AND id = ?", name, 1)
                 return True
         return False
 
