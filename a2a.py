@@ -8965,7 +8965,8 @@ def fetch_json(
     with contextlib.suppress(JsonError):
         value = read_json(data)
         refused = form is not None and isinstance(value, dict) and value.get("error")
-        if isinstance(value, dict) and (answer.status == 200 or isinstance(refused, str)):
+        refused = isinstance(refused, str) and answer.status < 500
+        if isinstance(value, dict) and (answer.status == 200 or refused):
             return value
     said = answer.headers.get("location", "") and ", a redirect, which is not followed"
     said = said or ("" if answer.status != 200 else " without a JSON object")
@@ -9279,6 +9280,7 @@ class TokenRequests:
         """Post a form to an endpoint, signed in as the provider wants it.
 
         form    may name the client_id of another time
+        Raises  AuthFailed; TransportError, also where it would make sense to try again later
         """
         options, place = self.options, self.endpoint(ends, name)
         form = {"client_id": options.client_id, **form}
@@ -9294,8 +9296,11 @@ class TokenRequests:
                 more = {"client_secret": options.client_secret}
             try:
                 answer = fetch_json(self._pool, place, patience, {**form, **more}, headers)
-            except Unreachable as error:  # which would count as the agent's
-                raise TransportError(str(error), hint=error.hint) from error
+            except (Unreachable, PeerError) as error:  # which would count as the agent's
+                status = getattr(error, "status", 0)
+                later = isinstance(error, Unreachable) or status == 429 or status >= 500
+                kind = TransportError if later else AuthFailed
+                raise kind(f"No token was given: {error}", hint=error.hint) from error
             if answer.get("error") != "invalid_client":
                 break
         return answer
@@ -9349,9 +9354,7 @@ class TokenRequests:
                 answer = self.post(ends, "token_endpoint", form, patience)
             except TimeoutExpired:
                 raise
-            except (TransportError, HttpError) as error:
-                if getattr(error, "status", 500) < 500:
-                    raise
+            except TransportError:
                 interval_s *= 2
                 continue
             if answer.get("error") == "slow_down":

@@ -298,8 +298,9 @@ class DeviceTest(OAuthCase):
 
     def test_it_backs_off_when_the_network_fails(self):
         """AUTH-05: a connection that is cut, a provider that is overloaded."""
-        self.sign_in(None, (503, {}), {"error": "authorization_pending"})
-        self.assertEqual([5.0, 10.0, 20.0, 20.0], self.pauses)
+        later = (503, {"error": "server_error"})
+        self.sign_in(None, later, (429, {}), {"error": "authorization_pending"})
+        self.assertEqual([5.0, 10.0, 20.0, 40.0, 40.0], self.pauses)
 
     def test_what_ends_it(self):
         """AUTH-04: access_denied, expired_token and all that is unknown."""
@@ -313,7 +314,8 @@ class DeviceTest(OAuthCase):
                 error = self.refused(a2a.AuthFailed, self.oauth(ask=self.ask), self.device())
                 self.assertIn(said, str(error))
         self.idp.pages["/token"] = (404, {})
-        self.refused(a2a.HttpError, self.oauth(ask=self.ask), self.device())
+        error = self.refused(a2a.AuthFailed, self.oauth(ask=self.ask), self.device())
+        self.assertIn("answered 404", str(error))
 
     def test_it_ends_when_the_code_expires(self):
         """AUTH-04: interval 600, expires_in 30; here 0.2, and the wait is cut to it."""
@@ -754,7 +756,8 @@ class KeepingTest(OAuthCase):
     def test_a_failure_to_renew_forgets_nothing(self):
         entry = self.put(expiresAt=1)
         for page, kind in (
-            ((503, {}), a2a.HttpError),
+            ((503, {}), a2a.TransportError),
+            ((404, {}), a2a.AuthFailed),
             (None, a2a.TransportError),
             ((401, {"error": "invalid_client"}), a2a.AuthFailed),
         ):
