@@ -275,6 +275,8 @@ POLL_INTERVAL_MAX_S = 10.0  # to where it grows
 POLL_FIRST_S = 0.25  # quick agents are done by then
 POLL_FAILURES = 5  # in a row, after which the agent counts as gone: half a minute
 RETRY_AFTER_S = 60.0  # an agent that wants to be left alone for longer is asked all the same
+POLL_INTERVAL_MIN_S = 0.05  # whatever the user says: an agent is not to be asked in a loop
+DURATION_S = 1000 * 3600.0  # that a user may name; Windows counts no wait beyond 49 days
 PAUSE_SLICE_S = 0.2  # so long may close() have to wait for a sleeping call
 READ_BYTES = 64 * 1024  # taken from a socket at once
 END_GRACE_S = 0.01  # an answer of which the rest does not matter may end, to keep its connection
@@ -5470,14 +5472,18 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, named: bo
         said = f"{words} {where and 'to ' + where}".strip()
         return HttpError(status, f"The agent answered {status} {REASONS.get(status, '')}".rstrip()
                          + (f": {said}" if said else ""))  # fmt: skip
+    if not body:
+        return PeerError(f"The agent answered {status} with nothing where an answer is due")
     kind = excerpt(headers.get("content-type", "")) or "something"
     return PeerError(f"The agent answered with {kind} that is no A2A answer: {excerpt(body)}")
 
 
-_WRAPPERS = {
-    name: {spelling for f in MESSAGES[name] for spelling in (f.name, snake_case(f.name))}
-    for name in ANSWERS
-}
+@functools.cache
+def _spellings(name: str) -> frozenset[str]:
+    """Give the names of a message's fields in JSON, all that may be read."""
+    return frozenset(spelling for f in MESSAGES[name] for spelling in (f.name, snake_case(f.name)))
+
+
 _BARE = {  # what an answer is that lacks its wrapper, by a key in it, the most telling first
     "artifact": "artifactUpdate",
     "parts": "message",
@@ -5492,17 +5498,20 @@ def _no_warning(text: str) -> None:
 
 def _read_result(name: str, value: Json, warn: Warn) -> Object:
     """Read a result leniently; a Task or Message without its wrapper gets it, with a warning."""
-    if name in ANSWERS and isinstance(value, dict) and not value.keys() & _WRAPPERS[name]:
+    if name in ANSWERS and isinstance(value, dict) and not value.keys() & _spellings(name):
         wrapper = next((wrapper for key, wrapper in _BARE.items() if key in value), "")
-        if wrapper in _WRAPPERS[name]:
+        if wrapper in _spellings(name):
             warn(f"The agent answered a bare {wrapper}; it should stand under {wrapper!r}")
             value = {wrapper: value}
+    fields = _spellings(name)
+    if fields and value and isinstance(value, dict) and fields.isdisjoint(value):
+        raise PeerError(f"The answer cannot be used: it holds nothing of a {name}")
     return read_message(name, value, lenient=True)
 
 
 def _read_event(value: Json, warn: Warn) -> Object:
     """Read a StreamResponse; {} for an event of a kind that is not known here."""
-    known = _WRAPPERS["StreamResponse"] | _BARE.keys()
+    known = _spellings("StreamResponse") | _BARE.keys()
     if isinstance(value, dict) and not value.keys() & known:
         warn("The agent sent an event of a kind that is not known here")
         return {}
@@ -5547,7 +5556,10 @@ class Binding:
         """
         if not data.strip():
             return {}
-        value = read_json(data.encode("utf-8", "replace"), values=CLIENT_JSON_VALUES)
+        try:
+            value = read_json(data.encode("utf-8", "replace"), values=CLIENT_JSON_VALUES)
+        except JsonError as error:
+            raise JsonError(f"An event of the stream cannot be read. {error}") from None
         return _read_event(self._open(call, value), warn)
 
 
@@ -6330,9 +6342,13 @@ class Patience(NamedTuple):
         if self.deadline is None:
             return self.idle_s
         left = self.deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutExpired(f"No answer within {self.limit_s:g} s")
+        self.check(0.0)
         return left if self.idle_s is None else min(left, self.idle_s)
+
+    def check(self, margin_s: float = END_GRACE_S) -> None:
+        """Raise TimeoutExpired when time is up, or as good as."""
+        if self.deadline is not None and self.deadline - time.monotonic() <= margin_s:
+            raise TimeoutExpired(f"No answer within {self.limit_s:g} s")
 
     def at_most(self, step_s: float) -> float:
         """Give how long a step may take that has a limit of its own."""
@@ -6986,8 +7002,10 @@ class Pool:
             made = connect(via, ends, self._sockets.add)
         except Unreachable as error:
             self._sockets -= {one for one in list(self._sockets) if one.fileno() < 0}
-            patience.next_wait()  # raises when it was the whole that took too long
+            patience.check()  # was it the whole that took too long?
             self.explain(error)
+            if proxy:
+                raise Unreachable(f"The proxy cannot be reached. {error}") from error
             raise
         self.debug(f"connected to {via.authority}" + (" (a proxy)" if proxy else ""))
         stream = Stream(made)
@@ -7002,7 +7020,7 @@ class Pool:
                 stream = secure(stream, inner, url.host, ends)
         except BaseException as error:
             self.forget(made)
-            patience.next_wait()  # raises when it was the whole that took too long
+            patience.check()
             self.explain(error)
             if isinstance(error, Unreachable) or not isinstance(error, TransportError):
                 raise
@@ -8836,9 +8854,11 @@ def attach(
 
 def check_header_names(names: Iterable[str]) -> None:
     """Refuse headers of a user or a card that only the connection itself may set."""
-    wrong = [name for name in names if name.lower() in FRAMING_HEADERS]
-    if wrong:
-        raise UsageError(f"The header {wrong[0]} is set by the connection alone")
+    for name in names:
+        if name.lower() in FRAMING_HEADERS:
+            raise UsageError(f"The header {name} is set by the connection alone")
+        if name.lower() == "a2a-version":
+            raise UsageError(f"The header {name} has an option of its own", hint="--a2a-version")
 
 
 def bound_origin(url: Url) -> str:
@@ -8877,7 +8897,7 @@ _SHOWN_SECRETS = (
     r"(?i)\b((?:proxy-)?authorization\s*[:=]\s*[\w-]+\s+)[^\s,;\"']+",
     r"(?i)\b((?:bearer|basic)\s+)(?=[a-z~-]*[\d._+/=])[\w.~+/=-]{8,}",
     r"(?i)\b((?:set-)?cookie\s*:\s*)[^\r\n]+",
-    rf"(?i)(\b[\w-]{{0,40}}(?:{_SECRET_WORDS})\s*:\s+)[^\s,;\"']+",
+    rf"(?i)(\b(?!page_?token)[\w-]{{0,40}}(?:{_SECRET_WORDS})\s*:\s+)[^\s,;\"']+",
     rf"(?i)(\"(?:\w{{0,40}}(?:{_SECRET_WORDS})|credentials|code_verifier|device_code|assertion)"
     r"\"\s*:\s*\")(?:[^\"\\]|\\.)+",
     rf"(?i)([?&;](?:\w{{0,40}}(?:{_SECRET_WORDS}|signature)|key|code)=)[^&\s\"']+",
@@ -10561,7 +10581,7 @@ class Link:
         except (AuthFailed, UnauthenticatedError) as error:
             if transport.extra.signed_in:
                 raise
-            hint = error.hint or "Its card names no way to sign in: give --svc-param NAME:VALUE."
+            hint = error.hint or "Its card names no way to sign in: ask who runs it."
             raise CredentialsMissing(f"No credentials were sent. {error}", hint=hint) from error
 
     def _unusable(self, failures: list[A2AError], card: Card) -> A2AError:
@@ -10569,7 +10589,7 @@ class Link:
         if len(failures) > 1:
             said = "".join(f"\n  {failure}" for failure in failures)
             return type(first)("No interface of the card can be called:" + said, hint=first.hint)
-        if isinstance(first, Unreachable) and not first.hint:
+        if isinstance(first, Unreachable) and not (first.hint or self.options.endpoint):
             first.hint = f"The card {card.place} names that address; --endpoint URL calls another."
         return first
 
@@ -10577,7 +10597,13 @@ class Link:
         made = self._transports.get(interface)
         if made is None or made.extra.is_due():
             kind = TRANSPORTS[interface.binding]
-            extra = self._sign_in(kind.read_url(interface), card, patience)
+            try:
+                url = kind.read_url(interface)
+            except CardInvalid as error:
+                if not self.options.endpoint:
+                    raise
+                raise UsageError(f"No endpoint for {interface.binding}: {error}") from None
+            extra = self._sign_in(url, card, patience)
             made = self._transports[interface] = kind(self, interface, extra)
         return made
 
@@ -10689,7 +10715,7 @@ class Follow:
         self.message: Object = {}
         self._link = link
         self._patience = patience
-        self._interval_s = link.options.poll_interval_s
+        self._interval_s = max(link.options.poll_interval_s, POLL_INTERVAL_MIN_S)
         self._news = 0  # events that told something new
         self._whole = True  # False: something is missing from the task
         self._resting = "?" if at_rest_too else ""  # the interrupted state that does not end it
@@ -10756,10 +10782,12 @@ class Follow:
         while True:
             before = self._news
             why = yield from self._drain(stream)
-            if self.is_over() or (self._resting and not why):
+            if self.is_over():
                 return
             if not self.task:
                 raise TransportError(why or "The agent ended its stream without an answer")
+            if self._resting and not why:
+                return
             yield from self._look()
             if self.is_over():
                 return
@@ -16019,8 +16047,8 @@ Waiting
   wait watch  -  -  wait until the task settles (send does unless told otherwise)
   async return-immediately no-wait  -  -  do not wait: print the identifiers and end
   poll-interval  DURATION  =2s  how often to ask where there is no stream
-  timeout  DURATION  -  give up after so long in all
-  idle-timeout  DURATION  =120s  silence on a stream after which to ask and subscribe again
+  timeout  DURATION  -  give up after so long in all; 0 for never
+  idle-timeout  DURATION  =120s  silence on a stream, then it asks and subscribes again; 0 for never
 Delivery
   stream  -  typed  show events as they arrive; with -o json one a line
 History
@@ -16192,7 +16220,10 @@ def read_duration(text: str) -> float:
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|)", text.strip())
     if not found:
         raise ValueError("is no duration such as 15s, 500ms or 2m")
-    return float(found[1]) * {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600}[found[2]]
+    seconds = float(found[1]) * {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600}[found[2]]
+    if seconds > DURATION_S:
+        raise ValueError(f"is more than {DURATION_S / 3600:g}h")
+    return seconds
 
 
 def read_size(text: str, unit: str = "B") -> int:
@@ -16205,7 +16236,7 @@ def read_size(text: str, unit: str = "B") -> int:
 
 def _read_count(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise ValueError("is no whole number")
+        raise ValueError("is no whole number of up to nine digits")
     return int(text)
 
 
@@ -16251,8 +16282,27 @@ def _read_words(text: str) -> list[str]:
 
 def _read_version(text: str) -> str:
     if not re.fullmatch(r"[1-9][0-9]*\.[0-9]+", text):
-        raise ValueError("is no version from 1.0 on; earlier ones are not spoken here")
+        raise ValueError("is no version such as 1.0; those before are not spoken here")
     return text
+
+
+def _read_media_type(text: str) -> str:
+    if text and not re.match(rf"{TOKEN}/{TOKEN}\s*(;|$)", text):
+        raise ValueError("is no media type such as text/plain")
+    return text
+
+
+def _read_user(text: str) -> str:
+    if text and ":" not in text:
+        raise ValueError("is not USER:PASSWORD")
+    return text
+
+
+def _read_time(text: str) -> str:
+    try:
+        return read_timestamp(text)
+    except ValueError:
+        raise ValueError("is no time such as 2026-01-31T00:00:00Z") from None
 
 
 def _read_state(text: str) -> str:
@@ -16275,6 +16325,9 @@ READERS: dict[str, Callable[[str], Any]] = {
     "LIST": _read_bindings,
     "WORDS": _read_words,
     "STATE": _read_state,
+    "TIME": _read_time,
+    "TYPE": _read_media_type,
+    "USER:PASSWORD": _read_user,
     "VERSION": _read_version,
 }
 
@@ -17265,10 +17318,11 @@ def follow(run: Invocation, events: Iterable[Object]) -> None:
 
 def the_task(run: Invocation) -> str:
     """Give the task that a command is for: its word, or --task-id."""
-    words = run.line.words()
-    task_id = words[0] if words else run.settings["task-id"]
-    if len(words) > 1 or not task_id:
-        said = f"one task id is needed, not {len(words)}" if words else "no task is named"
+    words, found = run.line.words(), run.settings.find("task-id")
+    task_id = words[0] if words else found.value
+    typed = len(words) + (found.rank == 0)
+    if typed > 1 or not task_id:
+        said = f"one task id is needed, not {typed}" if typed > 1 else "no task is named"
         raise UsageError(said, hint="task get AGENT TASK_ID")
     run.seen = Seen(str(task_id), "", "")
     return str(task_id)
@@ -18536,9 +18590,9 @@ def choose_command(line: Line) -> Command:
     inside = [name for name in COMMANDS if name.startswith(words[0] + " ")]
     if inside and line.given("help"):
         return COMMANDS["help"]
-    if inside:
-        raise UsageError(f"{words[0]} what? " + ", ".join(inside))
-    raise UsageError(f"unknown command {words[0]!r}", hint=_similar(words[0], COMMANDS, ""))
+    known = {*COMMANDS, *(name.split()[0] for name in COMMANDS)}
+    hint = "there are " + ", ".join(inside) if inside else _similar(words[0], known, "")
+    raise UsageError(f"unknown command {' '.join(words[: 1 + bool(inside)])!r}", hint=hint)
 
 
 def execute(run: Invocation) -> None:
@@ -18606,6 +18660,8 @@ def report(run: Invocation, error: A2AError) -> int:
         error.hint = f"the task goes on; follow it with: {following}"
     elif isinstance(error, SignInNeeded):
         error.hint = f"sign in first: {run.spell('auth login')}"
+    elif isinstance(error, Fault) and error.retry_after_s:
+        error.hint = f"try again in {error.retry_after_s} s"
     elif isinstance(error, Fault) and not error.hint:
         error.hint = "--debug shows what went over the wire"
     error.message, error.hint = map(run.console.hide, (error.message, error.hint))

@@ -504,6 +504,24 @@ class ClientReplyTest(unittest.TestCase):
         body = {"jsonrpc": "2.0", "id": "r1", "error": None, "result": {"task": TASK}}
         self.assertEqual({"task": TASK}, self.reply(a2a.JSONRPC, 200, body))
 
+    def test_an_object_of_another_kind_is_no_answer(self):
+        listing = "ListTasks"
+        for value in ({}, {"tasks": []}, {"page_size": 0}, {"nextPageToken": "", "x": 1}):
+            for binding, body in ((a2a.REST, value), (a2a.JSONRPC, rpc_answer(value))):
+                self.assertEqual([], self.reply(binding, 200, body, listing)["tasks"])
+        for value in ({"id": "t1", "status": {}}, {"detail": "Not here"}, {"jsonrpc": "2.0"}):
+            for binding, body in ((a2a.REST, value), (a2a.JSONRPC, rpc_answer(value))):
+                with self.assertRaisesRegex(a2a.PeerError, "nothing of a ListTasksResponse"):
+                    self.reply(binding, 200, body, listing)
+
+    def test_an_answer_of_no_bytes_and_an_event_that_is_no_json_are_told(self):
+        for status in (200, 204):
+            with self.assertRaisesRegex(a2a.PeerError, f"answered {status} with nothing where"):
+                self.reply(a2a.JSONRPC, status, b"")
+        call = asked("SubscribeToTask")
+        with self.assertRaisesRegex(a2a.JsonError, "An event of the stream cannot be read. Not "):
+            a2a.JSONRPC.stream_item(call, "{nope")
+
     def test_delete_may_answer_null_or_nothing(self):
         """JSON-02: Delete may answer result null, an empty object or 204."""
         delete = "DeleteTaskPushNotificationConfig"

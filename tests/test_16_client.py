@@ -789,6 +789,20 @@ class WaitTest(ClientCase):
             self.assertEqual({"task": task()}, client.send("x"))
         self.assertIn("The agent asks for 86400 s: asking again in 0.1 s", self.warnings)
 
+    def test_an_agent_is_never_asked_in_a_loop(self):
+        """A2ACLI 9.3: no busy loop, also where the user wants no interval."""
+        answers = [answer(task(WORKING))] * 6
+        agent = self.agent(
+            {
+                "SendMessage": answer({"task": task(WORKING)}),
+                "GetTask": each(*answers, answer(task())),
+            },
+            {"capabilities": {}},
+        )
+        began = time.monotonic()
+        self.client(agent, poll_interval_s=0).send("x")
+        self.assertGreaterEqual(time.monotonic() - began, 6 * a2a.POLL_INTERVAL_MIN_S)
+
     def test_waits_grow_to_a_bound(self):
         waits = [a2a.POLL_INTERVAL_S]
         for _ in range(8):
@@ -928,6 +942,11 @@ class SubscribeTest(ClientCase):
         stream = events({"task": resting}, status(WORKING), status("TASK_STATE_INPUT_REQUIRED"))
         agent = self.agent({"SubscribeToTask": stream})
         self.assertEqual(3, len(list(self.client(agent).subscribe("t1"))))
+
+    def test_a_subscription_that_says_nothing_is_no_success(self):
+        agent = self.agent({"SubscribeToTask": events()})
+        error = self.fails(a2a.TransportError, list, self.client(agent).subscribe("t1"))
+        self.assertIn("without an answer", str(error))
 
     def test_a_stream_that_ends_on_a_task_at_rest_is_over(self):
         """AMB-4: closing on an interrupted state is normal."""

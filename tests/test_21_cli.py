@@ -146,7 +146,8 @@ class ValueTest(unittest.TestCase):
         given = {"15": 15, "15s": 15, "500ms": 0.5, "2m": 120, "1h": 3600, "1.5s": 1.5, " 3 ": 3}
         for text, seconds in given.items():
             self.assertEqual(seconds, a2a.read_duration(text), text)
-        for text in ("", "s", "-1", "1d", "1e3", "five", "1 s", "9" * 10, "1µs"):
+        self.assertEqual(3_600_000, a2a.read_duration("1000h"))
+        for text in ("", "s", "-1", "1d", "1e3", "five", "1 s", "9" * 10, "1µs", "1001h"):
             with self.subTest(text=text), self.assertRaises(ValueError):
                 a2a.read_duration(text)
 
@@ -173,6 +174,11 @@ class ValueTest(unittest.TestCase):
             "a2a-version": "0.3",
             "metadata": "[1]",
             "message-metadata": "{",
+            "page-size": "99999999999",
+            "after": "yesterday",
+            "basic": "nobody",
+            "media-type": "no type",
+            "accept": "text",
         }
         for name, text in wrong.items():
             with self.subTest(name=name), self.assertRaises(a2a.UsageError) as caught:
@@ -187,6 +193,17 @@ class ValueTest(unittest.TestCase):
         read = ["HTTP+JSON", "HTTP+JSON", "JSONRPC", "GRPC", "https://x.example/ws/v1"]
         self.assertEqual(read, [self.read("transport", name) for name in names])
         self.assertEqual(["GRPC", "HTTP+JSON"], self.read("transports", "grpc, rest"))
+
+    def test_times_media_types_and_users_are_read(self):
+        self.assertEqual(
+            "2026-01-31T10:00:00.000Z", self.read("after", "2026-01-31T11:00:00+01:00")
+        )
+        for text in ("text/plain", "text/plain; charset=utf-8", "application/a2a+json", "*/*", ""):
+            self.assertEqual(text, self.read("media-type", text))
+        self.assertEqual("u:p:q", self.read("basic", "u:p:q"))
+        with self.assertRaises(a2a.UsageError) as caught:
+            self.read("basic", "secret-77")
+        self.assertEqual("--basic: the value is not USER:PASSWORD", str(caught.exception))
 
     def test_a_header_value_cannot_start_a_second_header(self):
         for value in ("X:a\r\nY: b", "X:a\0b", "X y:a", ":a"):
@@ -502,8 +519,72 @@ class UsageTest(Folder):
                 self.assertIn("Hint: There are JSONRPC, HTTP+JSON, GRPC\n", done.stderr)
         self.assertEqual([], agent.requests)
 
+    def test_one_task_is_named_and_once(self):
+        for words, said in (
+            ("get URL", "no task is named"),
+            ("get URL a b", "one task id is needed, not 2"),
+            ("get URL a --task-id b", "one task id is needed, not 2"),
+            ("cancel URL --task-id", "--task-id needs a value: ID"),
+        ):
+            done = self.cli("task", *words.replace("URL", "http://127.0.0.1:1").split())
+            self.assertEqual(2, done.returncode, words)
+            self.assertIn(f"Error: {said}\n", done.stderr)
+        done = self.cli("task", "get", "http://127.0.0.1:1", "")
+        self.assertIn("Error: no task is named\n", done.stderr)
+        env = {"A2ACLI_TASK_ID": "b"}  # a setting that the word is stronger than
+        self.assertEqual(3, self.cli("task", "get", "http://127.0.0.1:1", "a", env=env).returncode)
+
+    def test_what_cannot_be_called_is_told_by_its_option(self):
+        agent = Scripted(lambda *_: {}, capabilities={})
+        self.addCleanup(agent.__exit__)
+        for flags, status, said in (
+            (("--endpoint", "nowhere"), 2, "Error: No endpoint for JSONRPC: "),
+            (("--endpoint", "ftp://x"), 2, "Error: No endpoint for JSONRPC: "),
+            (("--endpoint", "http://127.0.0.1:1"), 3, "Error: No connection to 127.0.0.1:1 "),
+            (("--proxy", "http://127.0.0.1:1"), 3, "Error: The proxy cannot be reached. No conn"),
+            (("--svc-param", "A2A-version: 9"), 2, "Error: The header A2A-version has an option"),
+        ):
+            done = self.cli("send", agent.url, "x", *flags)
+            self.assertEqual(status, done.returncode, done.stderr)
+            self.assertIn(said, done.stderr)
+            self.assertNotIn("names that address", done.stderr)  # it was not the card
+
+    def test_an_agent_that_has_no_time_is_asked_again_when_it_says(self):
+        fault = {"code": -32051, "message": "Too much"}
+        with support.Peer(lambda visit: None) as peer:
+
+            def talk(visit):
+                while (request := visit.read()) is not None:
+                    if request[0] == "GET":
+                        visit.answer(agent.card)
+                    else:
+                        body = {"jsonrpc": "2.0", "id": json.loads(request[3])["id"]}
+                        visit.answer({**body, "error": fault}, 429, **{"Retry-After": "7"})
+
+            agent = Scripted(lambda *_: {}, capabilities={})
+            self.addCleanup(agent.__exit__)
+            agent.card["supportedInterfaces"][0]["url"] = peer.url
+            peer.script = talk
+            done = self.cli("send", agent.url, "x")
+        self.assertEqual(1, done.returncode, done.stderr)
+        self.assertIn(
+            "Error: Too much\nCode: RateLimitedError\nHint: try again in 7 s\n", done.stderr
+        )
+
+    def test_a_page_token_is_no_secret(self):
+        agent = Scripted(lambda *_: a2a.InvalidParamsError("pageToken: is none of ours"))
+        self.addCleanup(agent.__exit__)
+        done = self.cli("task", "list", agent.url, "--page-token", "x")
+        self.assertIn("Error: pageToken: is none of ours\n", done.stderr)
+        agent.answer = lambda *_: a2a.InvalidParamsError("access_token: abcdefgh77")
+        self.assertNotIn("abcdefgh77", self.cli("task", "list", agent.url).stderr)
+
     def test_hints_name_what_was_meant(self):
         self.assertIn("did you mean send?", self.cli("sned").stderr)
+        self.assertIn("did you mean task?", self.cli("tsak").stderr)
+        done = self.cli("task", "foo")
+        self.assertIn("Error: unknown command 'task foo'\n", done.stderr)
+        self.assertIn("Hint: there are task get, task list", done.stderr)
         self.assertIn("task get", self.cli("task").stderr)
         self.assertIn("of serve", self.cli("config", "show", "--keep-tasks", "1").stderr)
 
