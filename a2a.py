@@ -15097,8 +15097,10 @@ class Origins:
         headers = exchange.request.headers
         host = headers.get("host", "").lower()
         origin = headers.get("origin")
-        if origin is not None and (not host or origin.lower().partition("://")[2] != host):
-            raise HttpError(403, "Requests from pages of other origins are refused")
+        if origin is not None:
+            scheme, _, place = origin.lower().partition("://")
+            if not host or place != host or (exchange.secure and scheme != "https"):
+                raise HttpError(403, "Requests from pages of other origins are refused")
         if headers.get("sec-fetch-site") == "cross-site":
             raise HttpError(403, "Requests from pages of other sites are refused")
         if host not in self._names and not self._knows(host, exchange):

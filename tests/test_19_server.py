@@ -193,10 +193,11 @@ class CardPageTest(unittest.TestCase):
         self.assertEqual(200, self.status(if_none_match='"other"', if_modified_since=late))
 
 
-def asked(local="127.0.0.1", **headers):
+def asked(local="127.0.0.1", secure=False, **headers):
     """Give an exchange as far as the gate looks at it."""
     names = {name.replace("_", "-"): value for name, value in headers.items()}
-    return types.SimpleNamespace(request=types.SimpleNamespace(headers=names), local=local)
+    request = types.SimpleNamespace(headers=names)
+    return types.SimpleNamespace(request=request, local=local, secure=secure)
 
 
 class OriginsTest(unittest.TestCase):
@@ -251,6 +252,12 @@ class OriginsTest(unittest.TestCase):
         for scheme in ("http", "https"):
             origin = f"{scheme}://Localhost:41241"
             self.assertEqual(200, self.verdict(host="localhost:41241", origin=origin))
+
+    def test_a_page_without_tls_is_foreign_to_a_server_with_it(self):
+        """Whoever is on the way could have written it, and the browser shows its certificate."""
+        for scheme, status in (("http", 403), ("https", 200)):
+            headers = {"host": "localhost:41241", "origin": f"{scheme}://localhost:41241"}
+            self.assertEqual(status, self.verdict(secure=True, **headers))
 
     def test_a_rebound_name_does_not_count_as_our_own_page(self):
         headers = {"host": "evil.example", "origin": "http://evil.example"}
