@@ -14846,6 +14846,7 @@ class ServerOptions(NamedTuple):
     name, description, skills    for the card; a skill is an AgentSkill or a text, its name
     card         a partial AgentCard, or the path of one, laid over the built one
     card_signing_key  the path of a private key in PEM that signs the card
+    card_signing_key_password_file  the first line of it opens that key
     transports   which bindings are listed and served, in that order
     grpc_port    a second port, listed for gRPC; 0 picks one, None: the same port serves it
     allow_hosts  further names that a Host header may have
@@ -14873,6 +14874,7 @@ class ServerOptions(NamedTuple):
     skills: Sequence[Object | str] = ()
     card: Object | str = ""
     card_signing_key: str = ""
+    card_signing_key_password_file: str = ""
     transports: Sequence[str] = ("JSONRPC", "HTTP+JSON", "GRPC")
     grpc_port: int | None = None
     allow_hosts: Sequence[str] = ()
@@ -15740,7 +15742,8 @@ class Server:
         check_options(self.options, guarded=any(guards))
         self._tls = open_tls(self.options)
         path = self.options.card_signing_key
-        self._signer = read_signing_key(path) if path else None
+        opener = self.options.card_signing_key_password_file
+        self._signer = read_signing_key(path, opener) if path else None
         self.agent = load_agent(agent, folder=self.options.folder)
         self.url = ""
         self.port = self.grpc_port = 0
@@ -15875,18 +15878,39 @@ class Server:
         return sign_card(card, self._signer, self.url + JWKS_PATH, os.urandom(16))
 
 
-def read_signing_key(path: str) -> PrivateKey:
-    """Read the key that signs the card.
+def read_signing_key(path: str, password_file: str = "") -> PrivateKey:
+    """Read the key that signs the card; an encrypted one needs the package cryptography.
 
     Raises  UsageError
     """
     try:
         with open(path, "rb") as file:
-            return read_private_key(file.read(JKU_BYTES))
+            pem = file.read(JKU_BYTES)
+        if password_file:
+            with open(password_file, "rb") as file:
+                pem = _decrypt_key(pem, file.readline(1024).rstrip(b"\r\n"))
+        return read_private_key(pem)
     except OSError as error:
-        raise UsageError(f"The signing key {path} cannot be read: {reason_of(error)}") from None
+        said = f"The signing key {error.filename} cannot be read: {reason_of(error)}"
+        raise UsageError(said) from None
     except UsageError as error:
         raise UsageError(f"{path} cannot sign the card: {error}", hint=error.hint) from None
+
+
+def _decrypt_key(pem: bytes, password: bytes) -> bytes:
+    import importlib
+
+    try:
+        module: Any = importlib.import_module("cryptography.hazmat.primitives.serialization")
+        key = module.load_pem_private_key(pem, password)
+    except ImportError:
+        hint = "openssl pkey -in FILE -out PLAIN writes it without its passphrase."
+        raise UsageError("To open it takes the package cryptography", hint=hint) from None
+    except (ValueError, TypeError):
+        raise UsageError("That password does not open it") from None
+    forms = module.Encoding.PEM, module.PrivateFormat.PKCS8, module.NoEncryption()
+    plain: bytes = key.private_bytes(*forms)
+    return plain
 
 
 def open_tls(options: ServerOptions) -> ServerTls | None:
@@ -16121,6 +16145,7 @@ Server
   skill  SKILL  *  a skill for the card: ID, or ID=DESCRIPTION
   card  FILE  -  a card, whole or in part, laid over the one built
   card-signing-key  FILE  -  a private key (PEM: EC, Ed25519 or RSA) that signs the card
+  card-signing-key-password-file  FILE  -  what opens that key
   transports  LIST  =JSONRPC,HTTP+JSON,GRPC  what to offer, preferred first
   grpc-port  N  -  a second port, the one in the card for gRPC; 0 picks a free one
   allow-host  HOST  *  another Host header to answer to
@@ -17683,6 +17708,7 @@ def serve_from(run: Invocation, agent: Any, held: Folder | None = None, **defaul
         "tls_key_password_file": get["tls-key-password-file"],
         "tls_client_ca": get["tls-client-ca"],
         "card_signing_key": get["card-signing-key"],
+        "card_signing_key_password_file": get["card-signing-key-password-file"],
         "oidc_issuer": get["oidc-issuer"],
         "oidc_audience": get["oidc-audience"],
         "required_scopes": get["required-scopes"],
@@ -17691,8 +17717,8 @@ def serve_from(run: Invocation, agent: Any, held: Folder | None = None, **defaul
         "oidc_roles_are_scopes": get["oidc-roles-are-scopes"],
         "oidc_lazy": get["oidc-lazy"],
     }
-    secret = (get["tls-key"] or get["tls-cert"], get["tls-key-password-file"])
-    for path in (*secret, get["card-signing-key"]):
+    secret = ("tls-key-password-file", "card-signing-key", "card-signing-key-password-file")
+    for path in (get["tls-key"] or get["tls-cert"], *(get[name] for name in secret)):
         if path and os.path.exists(path):
             _check_mode(path, run.console.warn)
     server = Server(

@@ -6,6 +6,7 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import a2a
@@ -133,6 +134,35 @@ class ServerTest(SigningCase):
             self.assertEqual(row["says"] == "encrypted", "openssl" in caught.exception.hint)
         with self.assertRaisesRegex(a2a.UsageError, "cannot be read: no such file"):
             a2a.Server("echo", port=0, card_signing_key=str(self.folder / "none"))
+
+    def open_encrypted(self, password):
+        """Read an encrypted key, whose pass phrase is "secret", with what a file says."""
+        path = self.folder / "password"
+        path.write_bytes(password)
+        (row,) = [row for row in ROWS["refused"] if row["name"] == "encrypted PKCS#8"]
+        return a2a.read_signing_key(self.file(row["pem"]), str(path))
+
+    def test_an_encrypted_key(self):
+        try:
+            import cryptography
+        except ImportError:
+            self.skipTest("no cryptography to open it")
+        self.assertTrue(cryptography)
+        plain = a2a.read_private_key(ROWS["keys"][0]["pem"].encode())
+        for password in (b"secret", b"secret\n", b"secret\r\nmore"):
+            self.assertEqual(plain, self.open_encrypted(password))
+        for password in (b"", b"wrong"):
+            with self.assertRaisesRegex(a2a.UsageError, "That password does not open it"):
+                self.open_encrypted(password)
+        with self.assertRaisesRegex(a2a.UsageError, "none cannot be read: no such file"):
+            a2a.read_signing_key(self.file("x"), str(self.folder / "none"))
+
+    def test_an_encrypted_key_without_the_package_for_it(self):
+        missing = dict.fromkeys(("cryptography", "cryptography.hazmat.primitives.serialization"))
+        gone = unittest.mock.patch.dict(sys.modules, missing)
+        with gone, self.assertRaisesRegex(a2a.UsageError, "the package cryptography") as caught:
+            self.open_encrypted(b"secret")
+        self.assertIn("openssl", caught.exception.hint)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import pathlib
 import random
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
@@ -190,6 +191,23 @@ class OracleTest(unittest.TestCase):
                 found = jws.deserialize_compact(text, jwk.import_key(known), [alg])
                 self.assertEqual(b"payload", found.payload)
                 self.assertEqual(key.public.thumbprint, jwk.import_key(key.public.jwk).thumbprint())
+
+    def test_an_encrypted_key(self):
+        """As OpenSSL writes it today, and as it did before PKCS#8."""
+        from cryptography.hazmat.primitives import serialization
+
+        private = serialization.load_pem_private_key(PEMS["RS256"].encode(), None)
+        for form in ("PKCS8", "TraditionalOpenSSL"):
+            pem = private.private_bytes(
+                serialization.Encoding.PEM,
+                getattr(serialization.PrivateFormat, form),
+                serialization.BestAvailableEncryption(b"open sesame"),
+            )
+            with tempfile.TemporaryDirectory() as folder:
+                key, password = pathlib.Path(folder, "key.pem"), pathlib.Path(folder, "password")
+                key.write_bytes(pem)
+                password.write_text("open sesame\n", encoding="utf-8")
+                self.assertEqual(KEYS["RS256"], a2a.read_signing_key(str(key), str(password)))
 
     def test_random_keys(self):
         """Fresh keys of every kind, RSA of odd lengths among them, in both directions."""
