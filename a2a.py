@@ -11444,6 +11444,7 @@ def _use_database(path: str) -> sqlite3.Connection:
         if _pragma(db, "journal_mode = WAL") != "wal":
             log(f"{path}: its file system allows no write-ahead log, so that writing takes longer")
         db.execute("PRAGMA synchronous = NORMAL")
+        db.execute(f"PRAGMA journal_size_limit = {TASK_BYTES}")
     except BaseException:
         db.close()
         raise
@@ -14920,7 +14921,7 @@ def open_store(options: ServerOptions, agent: Agent) -> MemoryStore | SqliteStor
         folder = agent.folder if isinstance(agent, FilesAgent) else folder
         folder.make()
         path = folder.at("a2a.db")
-    return SqliteStore(path, options.keep_tasks)
+    return SqliteStore(os.path.expanduser(path), options.keep_tasks)
 
 
 def build_card(
@@ -17703,6 +17704,7 @@ def serve_from(run: Invocation, agent: Any, held: Folder | None = None, **defaul
         "description": get["description"],
         "skills": [read_skill(text) for text in get["skill"]],
         "card": get["card"],
+        "store": get["store"],
         "tls_cert": get["tls-cert"],
         "tls_key": get["tls-key"],
         "tls_key_password_file": get["tls-key-password-file"],
@@ -17781,7 +17783,7 @@ def run_serve(run: Invocation) -> None:
         output_bytes=get["max-output-mib"],
     )
     mine = isinstance(agent, FilesAgent) or run.line.given("dir")
-    where = {"folder": options, "store": get["store"] or ("sqlite" if mine else "memory")}
+    where = {"folder": options, "store": "sqlite" if mine else "memory"}
     serve_from(run, agent, folder if mine else None, **keys, **where)
 
 

@@ -153,6 +153,52 @@ class Restarting(Again):
             self.again()
 
 
+class Large(Again):
+    def test_huge_texts(self):
+        big = "x\0\ud83d" * 1_000_000
+        self.do(self.store.create(ANNA, made(1, text=big)))
+        self.do(self.store.apply(ANNA, task_id(1), chunk(1, big)))
+        self.again()
+        task = self.do(self.store.get(ANNA, task_id(1)))
+        self.assertEqual(a2a.text_of(task["history"][0]), big)
+        self.assertEqual(a2a.text_of(task["artifacts"][0]), big)
+        self.do(self.store.apply(ANNA, task_id(1), status(1, a2a.COMPLETED, 2)))
+        self.again()
+        task = self.do(self.store.get(ANNA, task_id(1)))
+        self.assertEqual(a2a.text_of(task["artifacts"][0]), big)
+        self.assertLess(os.path.getsize(self.path), 15 * len(big))
+
+    def test_ten_thousand_tasks(self):
+        self.again(keep_tasks=0)
+        owners = [("key", str(number), "", "") for number in range(10)]
+
+        async def fill():
+            tasks = [made(number, context=f"c{number % 7}") for number in range(10_000)]
+            for number, task in enumerate(tasks):
+                asks = number % 100 == 0
+                task["status"]["state"] = a2a.INPUT_REQUIRED if asks else a2a.COMPLETED
+            creating = [self.store.create(owners[n % 10], task) for n, task in enumerate(tasks)]
+            await asyncio.gather(*creating)
+
+        self.do(fill())
+        self.again()
+        self.assertEqual(len(self.store.left()), 100)
+        for number, owner in enumerate(owners):
+            seen, token = [], ""
+            while True:
+                page = self.list(owner, pageSize=100, pageToken=token)
+                self.assertEqual(page["totalSize"], 1000)
+                seen += numbers(page)
+                token = page["nextPageToken"]
+                if not token:
+                    break
+            self.assertEqual(seen, list(range(9990 + number, -1, -10)))
+        waiting = self.list(owners[0], status=a2a.INPUT_REQUIRED)
+        self.assertEqual((waiting["totalSize"], numbers(waiting)[0]), (100, 9900))
+        found = self.list(owners[0], contextId="c0", status=a2a.COMPLETED)["totalSize"]
+        self.assertEqual(found, sum(n % 7 == 0 and n % 100 > 0 for n in range(0, 10_000, 10)))
+
+
 class BadFiles(unittest.TestCase):
     """Every one is refused in words; none is changed."""
 
@@ -255,6 +301,47 @@ class BadFiles(unittest.TestCase):
             self.assertIn(f"another server has it: process {os.getpid()}", other.stderr)
         asyncio.run(store.create(ANNA, made(1)))
         store.close()
+
+
+class Systems(unittest.TestCase):
+    """File systems that lack something. None such is at hand: SQLite's answers are put in place."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "a%20b#?.db")
+        self.logged = []
+        for name in ("log", "_use_database", "_pragma"):
+            self.addCleanup(setattr, a2a, name, getattr(a2a, name))
+        a2a.log = self.logged.append
+
+    def keeps_a_task(self):
+        for count in (0, 1):
+            store = a2a.SqliteStore(self.path)
+            self.assertEqual(len(store.left()), count)
+            if not count:
+                asyncio.run(store.create(ANNA, made(1)))
+            store.close()
+        self.assertEqual(os.listdir(os.path.dirname(self.path)), [os.path.basename(self.path)])
+
+    @unittest.skipIf(os.name == "nt", "the address of a file is another there")
+    def test_no_locks(self):
+        use = a2a._use_database
+
+        def without_locks(path):
+            if "nolock" not in path:
+                raise sqlite3.OperationalError("disk I/O error")
+            return use(path)
+
+        a2a._use_database = without_locks
+        self.keeps_a_task()
+        self.assertIn("no locks", self.logged[0])
+
+    def test_no_write_ahead_log(self):
+        pragma = a2a._pragma
+        a2a._pragma = lambda db, text: pragma(db, text.replace("WAL", "DELETE"))
+        self.keeps_a_task()
+        self.assertIn("no write-ahead log", self.logged[0])
 
 
 class Trouble(Again):

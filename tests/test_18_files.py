@@ -1,5 +1,6 @@
 """The files agent: real servers, real folders, replies as a session writes them."""
 
+import asyncio
 import contextlib
 import io
 import json
@@ -434,6 +435,74 @@ class Restarting(Answering):
             self.assertEqual(a2a.WORKING, client.get(task_id)["status"]["state"])
             self.reply(task, "answer", "ten")
             self.assertEqual({"answer": {"text": "ten"}}, artifacts(client.wait(task_id)))
+
+    def store(self, *events):
+        """Add to what the store knows of a task, as a server may have done before it was killed."""
+        store = a2a.SqliteStore(self.folder.at("a2a.db"))
+        (name,) = store.left()
+
+        async def apply_all():
+            for event in events:
+                await store.apply(*name, event)
+
+        asyncio.run(apply_all())
+        store.close()
+
+    def test_an_answer_that_was_stored_but_not_laid_out(self):
+        """TASK-14: the store knows of the next turn, the folder does not yet."""
+        result = self.send("Paint it")
+        task = self.turn()
+        self.reply(task, "question", "Which colour?")
+        asked = result()
+        self.server.stop()
+        ids = {"taskId": asked["id"], "contextId": asked["contextId"]}
+        blue = {"messageId": "m2", "role": a2a.ROLE_USER, "parts": [{"text": "Blue"}], **ids}
+        working = {"state": a2a.WORKING, "timestamp": a2a.now()}
+        self.store({"message": blue}, a2a.status_update(*ids.values(), working))
+        self.serve()
+        again = self.turn(2)
+        self.assertIn("Blue", pathlib.Path(again["folder"], "prompt.md").read_text())
+        self.reply(again, "answer", "Done")
+        answered = self.client.wait(asked["id"])
+        texts = [message["parts"][0]["text"] for message in answered["history"]]
+        self.assertEqual(["Paint it", "Which colour?", "Blue"], texts)
+
+    def test_an_end_that_was_stored_but_not_put_away(self):
+        """TASK-14: the task has ended, its folder goes."""
+        self.client.send("x", wait=False)
+        task = self.turn()
+        self.server.stop()
+        ended = {"state": a2a.COMPLETED, "timestamp": a2a.now()}
+        self.store(a2a.status_update(task["taskId"], task["contextId"], ended))
+        self.serve()
+        self.assertEqual(a2a.COMPLETED, self.settled(task)["state"])
+        self.assertEqual(a2a.COMPLETED, self.client.get(task["taskId"])["status"]["state"])
+
+    def test_a_task_whose_folder_is_gone(self):
+        """TASK-14: nobody can take it up again."""
+        self.client.send("x", wait=False)
+        task = self.turn()
+        self.server.stop()
+        shutil.rmtree(task["folder"])
+        self.serve()
+        gone = self.client.get(task["taskId"])
+        self.assertEqual(
+            (FAILED, "The server ended before the task had"), (gone["status"]["state"], said(gone))
+        )
+
+    def test_what_is_settled_is_there_after_a_restart(self):
+        for number in range(3):
+            result = self.send(f"number {number}")
+            task = self.turn()
+            self.put(task, "report.txt", f"report {number}")
+            self.reply(task, "answer", f"answer {number}")
+            result()
+            self.settled(task)
+        before = self.client.list(artifacts=True)
+        self.server.stop()
+        self.serve()
+        self.assertEqual(before, self.client.list(artifacts=True))
+        self.assertEqual(3, before["totalSize"])
 
     def test_a_server_that_may_do_less_takes_up_what_it_can(self):
         for number in range(4):
