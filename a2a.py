@@ -74,6 +74,7 @@ if __name__ == "__main__":
 
 TYPE_CHECKING = False  # type checkers take it for True
 if TYPE_CHECKING:
+    import _socket
     import _thread
     import asyncio
     import base64
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     import shlex
     import shutil
     import signal
+    import signal as _signal
     import socket
     import sqlite3
     import ssl
@@ -196,6 +198,8 @@ else:
         "urllib.parse",
         "warnings",
         "webbrowser",
+        "_signal",  # for clients: what stands around these two in Python takes 5 ms,
+        "_socket",  # to make enumerations
         "_thread",
     ):
         globals()[_name.partition(".")[0]] = Late(_name)
@@ -6224,9 +6228,9 @@ def _encode(text: str) -> str:
 
 def packed_address(text: str) -> bytes:
     """Give the bytes of an IP address, 4 for IPv4 however it is wrapped, or b"" for a name."""
-    family = socket.AF_INET6 if ":" in text else socket.AF_INET
+    family = _socket.AF_INET6 if ":" in text else _socket.AF_INET
     try:
-        packed = socket.inet_pton(family, text)
+        packed = _socket.inet_pton(family, text)
     except (OSError, ValueError):
         return b""
     return packed[12:] if packed[:12] == bytes(10) + b"\xff\xff" else packed
@@ -6319,10 +6323,10 @@ def _matches(url: Url, entry: str) -> bool:
 
 
 def _in_network(host: str, network: str) -> bool:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    family = _socket.AF_INET6 if ":" in host else _socket.AF_INET
     base, _, length = network.partition("/")
     try:
-        packed = [socket.inet_pton(family, address) for address in (host, base)]
+        packed = [_socket.inet_pton(family, address) for address in (host, base)]
         shift = len(packed[0]) * 8 - int(length)
         first, second = (int.from_bytes(address, "big") >> shift for address in packed)
     except (OSError, ValueError):  # a name, another family, or no network at all
@@ -6361,7 +6365,7 @@ ENDLESS = Patience()
 
 def reason_of(error: BaseException) -> str:
     """Say in a few words why a connection failed."""
-    if isinstance(error, (TimeoutExpired, socket.timeout)):  # no TimeoutError before Python 3.10
+    if isinstance(error, (TimeoutExpired, _socket.timeout)):  # no TimeoutError before Python 3.10
         return "no answer in time"
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return text[:1].lower() + text[1:]
@@ -6377,7 +6381,7 @@ class Stream:
     __slots__ = ("early", "socket")
     doubt = ""
 
-    def __init__(self, connected: socket.socket) -> None:
+    def __init__(self, connected: _socket.socket) -> None:
         self.socket = connected
         self.early = b""
 
@@ -6393,7 +6397,7 @@ class Stream:
         try:
             self.socket.settimeout(timeout_s)
             return self.socket.recv(READ_BYTES)
-        except (BlockingIOError, socket.timeout):
+        except (BlockingIOError, _socket.timeout):
             return None
         except OSError as error:
             raise ConnectionLost("The connection was cut: " + reason_of(error)) from error
@@ -6405,7 +6409,7 @@ class Stream:
             while rest:
                 self.socket.settimeout(patience.at_most(WRITE_STALL_S))
                 rest = rest[self.socket.send(rest) :]
-        except socket.timeout:
+        except _socket.timeout:
             patience.next_wait()  # raises when it was the whole that took too long
             raise TransportError(f"The peer took nothing for {WRITE_STALL_S:g} s") from None
         except OSError as error:
@@ -6658,7 +6662,7 @@ def _resolve(host: str, port: int, patience: Patience) -> list[Any]:
     def ask() -> None:
         try:
             # As bytes, for a text Python would import its codec for international names.
-            found.append(socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM))
+            found.append(_socket.getaddrinfo(host.encode("ascii"), port, type=_socket.SOCK_STREAM))
         except (OSError, UnicodeError) as error:
             found.append(error)
 
@@ -6686,7 +6690,9 @@ def _addresses(host: str, port: int, patience: Patience) -> list[Any]:
     return sorted(found, key=turn)
 
 
-def connect(url: Url, patience: Patience, adopt: Callable[[socket.socket], None]) -> socket.socket:
+def connect(
+    url: Url, patience: Patience, adopt: Callable[[_socket.socket], None]
+) -> _socket.socket:
     """Connect to the first address of a host that answers.
 
     patience  while others are left, one address gets no more than ADDRESS_TIMEOUT_S of it
@@ -6697,7 +6703,7 @@ def connect(url: Url, patience: Patience, adopt: Callable[[socket.socket], None]
     failures: list[str] = []
     for family, kind, protocol, _, address in addresses:
         last = len(failures) == len(addresses) - 1
-        made = socket.socket(family, kind, protocol)
+        made = _socket.socket(family, kind, protocol)
         try:
             adopt(made)
             made.settimeout(patience.next_wait() if last else patience.at_most(ADDRESS_TIMEOUT_S))
@@ -6710,13 +6716,13 @@ def connect(url: Url, patience: Patience, adopt: Callable[[socket.socket], None]
     raise Unreachable(f"No connection to {url.authority} ({'; '.join(failures)})")
 
 
-def _tune(connected: socket.socket) -> None:
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+def _tune(connected: _socket.socket) -> None:
+    connected.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
+    connected.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
     # A wait without limit must notice a peer that is gone: probe after a minute of silence.
     for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
         with contextlib.suppress(OSError, AttributeError):
-            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+            connected.setsockopt(_socket.IPPROTO_TCP, getattr(_socket, name), value)
 
 
 class Connection:
@@ -6904,7 +6910,7 @@ class Pool:
         self._contexts: dict[str, ssl.SSLContext] = {}  # by the protocol inside
         self._idle: dict[str, list[Connection]] = {}
         self.links: list[Http2Link] = []  # those of HTTP/2, in use or idle
-        self._sockets: set[socket.socket] = set()
+        self._sockets: set[_socket.socket] = set()
 
     def request(
         self,
@@ -7058,7 +7064,7 @@ class Pool:
         """Close a connection."""
         self.forget(connection.stream.socket)
 
-    def forget(self, made: socket.socket) -> None:
+    def forget(self, made: _socket.socket) -> None:
         """Close a socket."""
         self._sockets.discard(made)
         made.close()
@@ -7089,7 +7095,7 @@ class Pool:
         self.closed = True
         for made in list(self._sockets):
             with contextlib.suppress(OSError):  # its owner closes it: a reused number is another's
-                made.shutdown(socket.SHUT_RDWR)
+                made.shutdown(_socket.SHUT_RDWR)
         for idle in list(self._idle.values()):
             with contextlib.suppress(IndexError):  # empty, or another thread was quicker
                 while True:
@@ -18641,7 +18647,7 @@ def execute(run: Invocation) -> None:
         return
     if command.arguments.startswith("AGENT"):
         with contextlib.suppress(ValueError):  # only the main thread may
-            signal.signal(signal.SIGTERM, _terminate)
+            _signal.signal(_signal.SIGTERM, _terminate)
         choose_agent(run, takes_more=" " in command.arguments)
     if line.words() and command.arguments in ("", "AGENT"):
         usage = f"{command.name} {command.arguments}".strip()

@@ -1,5 +1,6 @@
 """Chapter 14, the client's side: URLs, proxies, connections, TLS, exchanges, the pool."""
 
+import _socket
 import contextlib
 import pathlib
 import socket
@@ -625,7 +626,7 @@ class ConnectTest(unittest.TestCase):
         rows = [
             (family, socket.SOCK_STREAM, 0, "", (host, port)) for family, host, port in addresses
         ]
-        patch = mock.patch.object(socket, "getaddrinfo", lambda *_, **__: rows)
+        patch = mock.patch.object(_socket, "getaddrinfo", lambda *_, **__: rows)
         patch.start()
         self.addCleanup(patch.stop)
 
@@ -663,7 +664,7 @@ class ConnectTest(unittest.TestCase):
         """NET-02: a name server that says nothing holds us no longer than the limits do."""
         over = threading.Event()
         self.addCleanup(over.set)
-        patch = mock.patch.object(socket, "getaddrinfo", lambda *_, **__: over.wait(LONG_S))
+        patch = mock.patch.object(_socket, "getaddrinfo", lambda *_, **__: over.wait(LONG_S))
         patch.start()
         self.addCleanup(patch.stop)
         pool = a2a.Pool(connect_timeout_s=0.2)
@@ -760,7 +761,7 @@ class TlsTest(unittest.TestCase):
     def test_a_certificate_for_another_name_is_refused(self):
         with support.Peer(echo, tls=server_context()) as peer:
             here = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", peer.port))]
-            with mock.patch.object(socket, "getaddrinfo", lambda *_, **__: here):
+            with mock.patch.object(_socket, "getaddrinfo", lambda *_, **__: here):
                 error = self.refusal(self.pool(), "https://h.example/")
         self.assertIn("not trusted", str(error))
 
