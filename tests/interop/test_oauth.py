@@ -238,6 +238,24 @@ class TlsTest(unittest.TestCase):
             with self.assertRaises((a2a.AuthFailed, a2a.TransportError)):
                 self.request("cert", ca=self.ca, cert=str(self.folder / name))
 
+    def test_a_bound_token_is_good_with_its_certificate_alone(self):
+        """AUTH-24: over mutual TLS, to a server that checks the binding (RFC 8705 section 3)."""
+        arguments = ["--agent", "echo", "--oidc-issuer", self.provider.url,
+                     "--oidc-audience", AUDIENCE, "--tls-client-ca", self.ca,
+                     "--tls-cert", self.folder / "server.pem"]  # fmt: skip
+        with support.Served(*arguments, env={"SSL_CERT_FILE": self.ca}) as server:
+            own = {"ca": self.ca, "cert": str(self.folder / "client.pem")}
+            for binding in ("JSONRPC", "GRPC"):
+                oauth = a2a.OAuthOptions("cert", issuer=self.provider.url)
+                with a2a.Client(server.url, oauth=oauth, transport=[binding], **own) as client:
+                    self.assertEqual("hi", a2a.text_of(client.send("hi")))
+            stolen = self.request("cert", **own)["accessToken"]
+            own["cert"] = str(self.folder / "person.pem")
+            other = a2a.Client(server.url, bearer=stolen, **own)
+            with other, self.assertRaises(a2a.AuthFailed) as caught:
+                other.send("hi")
+            self.assertIn("invalid_token", caught.exception.hint)
+
     def test_a_secret_goes_by_form_where_the_provider_takes_no_basic(self):
         token = self.request("poster", "poster-secret", ca=self.ca)
         self.assertEqual("client-credentials", token["grant"])
