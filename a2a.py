@@ -16311,7 +16311,7 @@ def _read_bindings(text: str) -> list[str]:
 
 
 def _read_words(text: str) -> list[str]:
-    return re.split(r"[\s,]+", text.strip(" \t\r\n,"))
+    return text.replace(",", " ").split()
 
 
 def _read_version(text: str) -> str:

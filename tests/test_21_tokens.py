@@ -75,6 +75,7 @@ class TokenTest(unittest.TestCase):
         closed = f"http://127.0.0.1:{support.free_port()}"
         for arguments, status, said in (
             (("--oidc-issuer", self.idp.url), 2, "--oidc-audience"),
+            (("--oidc-issuer", self.idp.url, "--oidc-audience", " , "), 2, "--oidc-audience"),
             (("--oidc-audience", "one"), 2, "--oidc-issuer URL"),
             (("--oidc-issuer", closed, "--oidc-audience", "one"), 3, "No metadata of " + closed),
             (("--oidc-issuer", self.idp.url + "/", "--oidc-audience", "one"), 4, "which is not"),
