@@ -532,6 +532,7 @@ class Tokens(unittest.TestCase):
     def test_other_tokens_of_the_same_issuer(self):
         for claims in (
             {"nonce": "n"},
+            {"at_hash": "h", "typ": "Bearer"},
             {"at_hash": "h"},
             {"typ": "ID"},
             {"typ": "Refresh"},
@@ -539,7 +540,7 @@ class Tokens(unittest.TestCase):
         ):
             with self.subTest(claims):
                 self.assertIn("no access token", self.refusal(**claims))
-        self.assertEqual("", self.refusal(typ="Bearer", token_use="access"))
+        self.assertEqual("", self.refusal(typ="Bearer", token_use="access", nonce="n"))
 
     def test_bound_tokens(self):
         bound = {"cnf": {"x5t#S256": "abc"}}
