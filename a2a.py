@@ -12504,11 +12504,11 @@ class Folder:
         if not os.path.exists(self.at(".gitignore")):
             write_whole(self.at(".gitignore"), "*\n")
 
-    def serving(self) -> bool:
-        """Say whether a server runs on it."""
-        if not os.path.exists(self.at("lock")):
+    def serving(self, by: str = "lock") -> bool:
+        """Say whether a server runs on it; by "watch.lock": whether somebody watches it."""
+        if not os.path.exists(self.at(by)):
             return False
-        lock = hold_lock(self.at("lock"))
+        lock = hold_lock(self.at(by))
         if lock is not None:
             lock.close()
         return lock is None
@@ -17828,10 +17828,19 @@ def run_detached(run: Invocation, folder: Folder) -> None:
     until = time.monotonic() + START_S
     while read_whole(folder.at("server.json")).get("pid") != child.pid:
         if child.poll() is not None or time.monotonic() > until:
-            said = file_text(log).strip()
-            raise UsageError(f"the server did not start: {said[-2000:] or 'it said nothing'}")
+            said, hint = start_error(file_text(log))
+            raise UsageError(f"the server did not start: {said}", hint=hint)
         time.sleep(0.02)
     say_ready(run, read_whole(folder.at("server.json")))
+
+
+def start_error(log: str) -> tuple[str, str]:
+    """Give what the log of a server says of why it ended, and the hint."""
+    try:
+        error = read_json(log[log.index('{\n  "error"') :].encode())["error"]
+        return error["message"], error["hint"] or ""
+    except (A2AError, ValueError, LookupError, TypeError):
+        return log.strip()[-2000:] or "it said nothing", ""
 
 
 def own_command() -> list[str]:
@@ -17907,12 +17916,14 @@ def run_status(run: Invocation) -> None:
     """Say whether a server runs on the folder, and what waits in it."""
     folder = Folder(run.settings["dir"])
     running = folder.serving()
+    watched = folder.serving("watch.lock")
     facts = read_whole(folder.at("server.json")) if running else {}
     tasks = folder.tasks()
     waiting = sum(task["stage"] == "waiting" for task in tasks)
     if isinstance(run.out, JsonOutput):
         counts = {"open": len(tasks), "waiting": waiting}
-        run.out.result({"running": running, "dir": folder.path, **facts, "tasks": counts})
+        told = {"running": running, "watched": watched, "dir": folder.path}
+        run.out.result({**told, **facts, "tasks": counts})
         return
     run.out.field("Server", "running" if running else "stopped")
     run.out.field("Folder", folder.path)
@@ -17921,6 +17932,7 @@ def run_status(run: Invocation) -> None:
             run.out.field(label, facts[key])
     run.out.field("Open tasks", len(tasks))
     run.out.field("Waiting tasks", waiting)
+    run.out.field("Watched", "yes" if watched else "no")
 
 
 def run_stop(run: Invocation) -> None:

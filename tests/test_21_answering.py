@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -190,6 +191,7 @@ class InboxTest(FolderCase):
             self.assertEqual(
                 f"a2a task calm-otter turn 1: {ascii(str(path / 'prompt.md'))[1:-1]}", line
             )
+            self.assertIn("Watched: yes\n", self.cli("status").stdout)
             with support.Process(command) as second:
                 self.task(turn=2)
                 child.wait_for("calm-otter turn 2")
@@ -206,6 +208,7 @@ class InboxTest(FolderCase):
                 second.wait_for("calm-otter turn 3")
             self.assertEqual(3, len(child.stdout.splitlines()))
             self.assertNotIn("NEVER", child.stdout)
+        self.assertFalse(self.json("status")["watched"])
 
     def test_watch_ends_with_its_parent(self):
         program = (
@@ -332,6 +335,16 @@ class DetachTest(FolderCase):
         self.assertIn("did not start", error["message"])
         self.assertIn("No agent", error["message"])
         self.assertFalse(self.folder.serving())
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            error = self.error("serve", "--detach", "--port", str(port))
+        said = f"the server did not start: 127.0.0.1:{port} is taken"
+        self.assertEqual((said, True), (error["message"], "another port" in error["hint"]))
+        self.assertEqual(("it said nothing", ""), a2a.start_error("\n"))
+        log = 'odd\n{\n  "error": 1}'
+        self.assertEqual((log, ""), a2a.start_error(log))
 
     @unittest.skipIf(os.name == "nt", "no sessions")
     def test_it_outlives_the_one_who_started_it_and_a_lost_one_leaves_no_lock(self):
