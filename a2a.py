@@ -16273,6 +16273,13 @@ def read_size(text: str, unit: str = "B") -> int:
     return int(found[1]) << {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30}[found[2] or unit]
 
 
+def _read_one_id(text: str) -> str:
+    """Read an id: the empty one of a variable that is not set would begin something else."""
+    if not text:
+        raise ValueError("is no id")
+    return text
+
+
 def _read_count(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", text):
         raise ValueError("is no whole number of up to nine digits")
@@ -16358,6 +16365,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "DURATION": read_duration,
     "MIB": lambda text: read_size(text, "MiB"),
     "N": _read_count,
+    "ID": _read_one_id,
     "OBJECT": _read_json_object,
     "KEY:VALUE": _read_pair,
     "BINDING": _read_binding,

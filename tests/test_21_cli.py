@@ -179,6 +179,8 @@ class ValueTest(unittest.TestCase):
             "basic": "nobody",
             "media-type": "no type",
             "accept": "text",
+            "task-id": "",
+            "context-id": "",
         }
         for name, text in wrong.items():
             with self.subTest(name=name), self.assertRaises(a2a.UsageError) as caught:
@@ -1125,6 +1127,8 @@ class DemoServerTest(Folder):
         lines = self.cli("task", "list", self.server.url, *context, "-o", "json", "--stream")
         self.assertEqual(2, len(lines.stdout.splitlines()))
         done = self.cli("task", "get", self.server.url, "-o", "json")
+        self.assertEqual("no task is named", envelope(done)["message"])
+        done = self.cli("task", "get", self.server.url, "", "-o", "json")
         self.assertEqual("no task is named", envelope(done)["message"])
         done = self.cli("task", "get", self.server.url, "a", "b", "-o", "json")
         self.assertIn("not 2", envelope(done)["message"])
