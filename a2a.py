@@ -332,6 +332,7 @@ RSA_EXPONENT_BITS = 64  # all there are have 17
 JWKS_KEYS = 100  # in one set
 KEYS_TRIED = 4  # for one signature that does not name its key
 JKU_BYTES = 256 * 1024  # of the key set that a signature of a card names
+JKU_COUNT = 2  # such sets for one card: an old one and a new one
 CARD_SIGNATURES = 8  # of a card that are looked at; each may be of three forms
 TOKEN_BYTES = 16 * 1024  # of a JWT; past it no other server takes the header
 TOKENS = 1024  # that were verified and are remembered: checking one again costs a hundredth
@@ -9969,18 +9970,25 @@ class CardFinder:
 
         Source  A2A section 8.4.3
         """
-        check = verify_card(card.raw, lambda header: self._keys(card, header, patience))
+        sets: dict[str, Sequence[Key]] = {}
+
+        def find(header: Object) -> Sequence[Key]:
+            place = header.get("jku", "")
+            if self._trusted is not None:
+                return self._trusted
+            if place not in sets:
+                if len(sets) == JKU_COUNT:
+                    raise JoseError("The card's keys are in too many places")
+                sets[place] = ()  # one that cannot be fetched is not tried again
+                sets[place] = self._keys(card, place, patience)
+            return sets[place]
+
+        check = verify_card(card.raw, find)
         signed = card.value if check.card is None else read_card(check.card, card.place)
         return card._replace(value=signed, check=check)
 
-    def _keys(self, card: Card, header: Object, patience: Patience) -> list[Key]:
-        """Give the keys for a signature: the user's, else those that the card's own origin has.
-
-        Raises  A2AError
-        """
-        if self._trusted is not None:
-            return self._trusted
-        place = header.get("jku")
+    def _keys(self, card: Card, place: str, patience: Patience) -> list[Key]:
+        """Give the keys that the card's own origin has. Raises A2AError."""
         if not place or bound_origin(read_url(place)) != card.origin:
             where = f"on another origin, {place!a:.200}" if place else "nowhere"
             raise JoseError(f"The card's keys are {where}: --trusted-card-keys FILE names others")

@@ -276,6 +276,22 @@ class KeysTest(SignedCase):
                 self.unverifiable(said)
         self.assertNotIn("/elsewhere", self.site.paths())
 
+    def test_a_card_cannot_make_us_fetch_and_fetch(self):
+        """SIG-05: many signatures that name key sets, slow or broken ones: two are asked, once."""
+        card = self.site.sign(form="served")
+        signatures = []
+        for number in (1, 1, 2, 2, 3, 4):
+            jku = f"{self.site.url}/keys{number}"
+            signatures += a2a.sign_card(self.site.card(), KEY, jku, RANDOM)["signatures"][:1]
+        self.site.pages["/keys1"] = (500, {}, b"")
+        self.site.pages[a2a.CARD_PATH] = {**card, "signatures": signatures}
+        check = self.client().signature
+        self.assertEqual("unverifiable", check.outcome)
+        self.assertIn("too many places", check.reason)
+        self.assertEqual([a2a.CARD_PATH, "/keys1", "/keys2"], self.site.paths())
+        path = self.keys_file(JWKS)
+        self.assertEqual("verified", self.client(trusted_card_keys=path).signature.outcome)
+
     def test_trusted_keys_alone_vouch(self):
         """SIG-05: with keys of the user's, what the card says of its keys does not matter."""
         path = self.keys_file(JWKS)
