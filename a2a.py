@@ -9042,7 +9042,8 @@ def discover(
         except (PeerError, TransportError) as error:
             tried += f"\n  {place}: {error}"
             if isinstance(error, TransportError):
-                raise TransportError(f"No metadata of {issuer or document}; tried{tried}") from None
+                text = f"No metadata of {issuer or document}; tried{tried}"
+                raise TransportError(text, hint=error.hint) from None
             continue
         said = metadata.get("issuer")
         if said == issuer or (not issuer and _same_origin(said, place)):

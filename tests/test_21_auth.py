@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -159,6 +160,18 @@ class LoginTest(AuthCase):
             shown = terminal.read(4096).decode()
         self.assertIn("Sign in: To sign in for " + self.agent.url, shown)
         self.assertIn("State: TASK_STATE_COMPLETED", done.stdout.decode())
+
+    @unittest.skipIf(os.name == "nt", "Windows ends processes at once")
+    def test_a_signal_ends_the_wait_for_a_person(self):
+        self.idp.pages["/token"] = (400, {"error": "authorization_pending"})
+        for grant, number in (("browser", signal.SIGINT), ("device", signal.SIGTERM)):
+            command = [sys.executable, support.A2A, "auth", "login", self.agent.url,
+                       "--oauth-client-id", "me", "--grant", grant]  # fmt: skip
+            with support.Process(command) as child, self.subTest(grant=grant):
+                child.wait_for("To sign in", "stderr")
+                child.popen.send_signal(number)
+                self.assertEqual(128 + number, child.wait())
+                self.assertNotIn("Traceback", child.stderr)
 
     def test_a_secret_needs_an_issuer(self):
         """AUTH-01: the error says what to set."""

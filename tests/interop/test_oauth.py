@@ -228,6 +228,7 @@ class TlsTest(unittest.TestCase):
         with self.assertRaises(a2a.TransportError) as caught:
             self.request("poster", "poster-secret")
         self.assertIn("not trusted", str(caught.exception))
+        self.assertIn("--ca", caught.exception.hint)
 
     def test_a_certificate_signs_us_in_and_the_token_is_bound_to_it(self):
         """AUTH-24: tls_client_auth at the token endpoint (RFC 8705)."""
