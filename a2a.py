@@ -607,6 +607,9 @@ class Fault(A2AError):
     request_id: Json = None  # of JSON-RPC, when there is no Call to keep it
     challenges: Fields = ()
 
+    def __init_subclass__(cls) -> None:
+        cls.code = vars(cls).get("code", cls.__name__)
+
     def __init__(
         self, message: str = "", *, details: list[Object] | None = None, retry_after_s: int = 0
     ) -> None:
@@ -625,7 +628,7 @@ class Fault(A2AError):
 class TaskNotFoundError(Fault):
     """No such task, or none that this caller may see."""
 
-    code, reason = "TaskNotFoundError", "TASK_NOT_FOUND"
+    reason = "TASK_NOT_FOUND"
     text = "Task not found"
     jsonrpc_code, grpc_status, http_status = -32001, "NOT_FOUND", 404
 
@@ -633,7 +636,7 @@ class TaskNotFoundError(Fault):
 class TaskNotCancelableError(Fault):
     """The task has already ended."""
 
-    code, reason = "TaskNotCancelableError", "TASK_NOT_CANCELABLE"
+    reason = "TASK_NOT_CANCELABLE"
     text = "Task cannot be canceled"
     jsonrpc_code, grpc_status, http_status = -32002, "FAILED_PRECONDITION", 400
 
@@ -641,7 +644,7 @@ class TaskNotCancelableError(Fault):
 class PushNotificationNotSupportedError(Fault):
     """The card does not declare push notifications."""
 
-    code, reason = "PushNotificationNotSupportedError", "PUSH_NOTIFICATION_NOT_SUPPORTED"
+    reason = "PUSH_NOTIFICATION_NOT_SUPPORTED"
     text = "Push notifications are not supported"
     jsonrpc_code, grpc_status, http_status = -32003, "FAILED_PRECONDITION", 400
 
@@ -649,7 +652,7 @@ class PushNotificationNotSupportedError(Fault):
 class UnsupportedOperationError(Fault):
     """This agent, or this task in its state, does not do that."""
 
-    code, reason = "UnsupportedOperationError", "UNSUPPORTED_OPERATION"
+    reason = "UNSUPPORTED_OPERATION"
     text = "This operation is not supported"
     jsonrpc_code, grpc_status, http_status = -32004, "FAILED_PRECONDITION", 400
 
@@ -657,7 +660,7 @@ class UnsupportedOperationError(Fault):
 class ContentTypeNotSupportedError(Fault):
     """A part's media type is not one the agent takes."""
 
-    code, reason = "ContentTypeNotSupportedError", "CONTENT_TYPE_NOT_SUPPORTED"
+    reason = "CONTENT_TYPE_NOT_SUPPORTED"
     text = "Content type not supported"
     jsonrpc_code, grpc_status, http_status = -32005, "INVALID_ARGUMENT", 400
 
@@ -665,7 +668,7 @@ class ContentTypeNotSupportedError(Fault):
 class InvalidAgentResponseError(Fault):
     """The agent answered something that the specification does not allow."""
 
-    code, reason = "InvalidAgentResponseError", "INVALID_AGENT_RESPONSE"
+    reason = "INVALID_AGENT_RESPONSE"
     text = "Invalid agent response"
     jsonrpc_code, grpc_status, http_status = -32006, "INTERNAL", 500
 
@@ -673,7 +676,7 @@ class InvalidAgentResponseError(Fault):
 class ExtendedAgentCardNotConfiguredError(Fault):
     """An extended card is declared but there is none."""
 
-    code, reason = "ExtendedAgentCardNotConfiguredError", "EXTENDED_AGENT_CARD_NOT_CONFIGURED"
+    reason = "EXTENDED_AGENT_CARD_NOT_CONFIGURED"
     text = "No extended agent card is configured"
     jsonrpc_code, grpc_status, http_status = -32007, "FAILED_PRECONDITION", 400
 
@@ -681,7 +684,7 @@ class ExtendedAgentCardNotConfiguredError(Fault):
 class ExtensionSupportRequiredError(Fault):
     """The card requires an extension that the request does not name."""
 
-    code, reason = "ExtensionSupportRequiredError", "EXTENSION_SUPPORT_REQUIRED"
+    reason = "EXTENSION_SUPPORT_REQUIRED"
     text = "A required extension was not named"
     jsonrpc_code, grpc_status, http_status = -32008, "FAILED_PRECONDITION", 400
 
@@ -689,7 +692,7 @@ class ExtensionSupportRequiredError(Fault):
 class VersionNotSupportedError(Fault):
     """The request asks for a protocol version that is not spoken here."""
 
-    code, reason = "VersionNotSupportedError", "VERSION_NOT_SUPPORTED"
+    reason = "VERSION_NOT_SUPPORTED"
     text = "Protocol version not supported"
     jsonrpc_code, grpc_status, http_status = -32009, "FAILED_PRECONDITION", 400
 
@@ -697,7 +700,6 @@ class VersionNotSupportedError(Fault):
 class JSONParseError(Fault):
     """The body is not JSON."""
 
-    code, reason = "JSONParseError", ""
     text = "Invalid JSON payload"
     jsonrpc_code, grpc_status, http_status = -32700, "INVALID_ARGUMENT", 400
 
@@ -705,7 +707,6 @@ class JSONParseError(Fault):
 class InvalidRequestError(Fault):
     """The body is JSON but no JSON-RPC request."""
 
-    code, reason = "InvalidRequestError", ""
     text = "Request payload validation error"
     jsonrpc_code, grpc_status, http_status = -32600, "INVALID_ARGUMENT", 400
 
@@ -713,7 +714,6 @@ class InvalidRequestError(Fault):
 class MethodNotFoundError(Fault):
     """There is no such operation."""
 
-    code, reason = "MethodNotFoundError", ""
     text = "Method not found"
     jsonrpc_code, grpc_status, http_status = -32601, "UNIMPLEMENTED", 404
 
@@ -721,7 +721,6 @@ class MethodNotFoundError(Fault):
 class InvalidParamsError(Fault):
     """Parameters of the wrong shape; a BadRequest detail names the fields."""
 
-    code, reason = "InvalidParamsError", ""
     text = "Invalid parameters"
     jsonrpc_code, grpc_status, http_status = -32602, "INVALID_ARGUMENT", 400
 
@@ -729,7 +728,6 @@ class InvalidParamsError(Fault):
 class InternalError(Fault):
     """Something failed here; the log knows more than the caller."""
 
-    code, reason = "InternalError", ""
     text = "Internal error"
     jsonrpc_code, grpc_status, http_status = -32603, "INTERNAL", 500
 
@@ -737,7 +735,6 @@ class InternalError(Fault):
 class UnauthenticatedError(Fault):
     """Credentials are missing or wrong."""
 
-    code, reason = "UnauthenticatedError", ""
     text = "Authentication required"
     jsonrpc_code, grpc_status, http_status = -32050, "UNAUTHENTICATED", 401
 
@@ -745,7 +742,6 @@ class UnauthenticatedError(Fault):
 class RateLimitedError(Fault):
     """A limit was reached; try again later."""
 
-    code, reason = "RateLimitedError", ""
     text = "Too many requests"
     jsonrpc_code, grpc_status, http_status = -32051, "RESOURCE_EXHAUSTED", 429
 
@@ -753,7 +749,6 @@ class RateLimitedError(Fault):
 class PermissionDeniedError(Fault):
     """The caller is known but may not do that."""
 
-    code, reason = "PermissionDeniedError", ""
     text = "Permission denied"
     jsonrpc_code, grpc_status, http_status = -32052, "PERMISSION_DENIED", 403
 
@@ -1247,18 +1242,14 @@ def _read_value(item: Json, where: Where, reading: _Reading) -> Json:
     return item  # a google.protobuf.Value: any JSON, null included
 
 
-def _read_bytes(item: Json, where: Where, reading: _Reading) -> Json:
-    try:
-        return _canonical_base64(item)
-    except (ValueError, AttributeError):
-        return reading.add(where, "must be base64 text")
+def _converting_reader(convert: Callable[[str], str], text: str) -> Reader:
+    def read(item: Json, where: Where, reading: _Reading) -> Json:
+        try:
+            return convert(item)
+        except (ValueError, TypeError, AttributeError):
+            return reading.add(where, text)
 
-
-def _read_timestamp(item: Json, where: Where, reading: _Reading) -> Json:
-    try:
-        return read_timestamp(item)
-    except (ValueError, TypeError):
-        return reading.add(where, "must be a timestamp such as 2026-03-01T10:00:00.000Z")
+    return read
 
 
 def _int32_reader(low: int, high: int) -> Reader:
@@ -1330,8 +1321,10 @@ _KIND_READERS: dict[str, Reader] = {
     "bool": _plain_reader(bool, "must be true or false"),
     "Struct": _plain_reader(dict, "must be an object"),
     "Value": _read_value,
-    "bytes": _read_bytes,
-    "Timestamp": _read_timestamp,
+    "bytes": _converting_reader(_canonical_base64, "must be base64 text"),
+    "Timestamp": _converting_reader(
+        read_timestamp, "must be a timestamp such as 2026-03-01T10:00:00.000Z"
+    ),
     "int32": _int32_reader(-(2**31), 2**31 - 1),
     "TaskState": _enum_reader(TASK_STATES),
     "Role": _enum_reader(ROLES),
@@ -4117,63 +4110,59 @@ def read_head(fields: Headers, client: bool) -> Head:
     Source  RFC 9113 sections 8.2 and 8.3
     """
     head = Head({}, {})
-    for field in fields:
-        fault = _sort_field(head, *field)
-        if fault:
-            return Head({}, {}, fault)
-    if not head.pseudo:
-        return head
-    fault = _response_fault(head) if client else _request_fault(head)
-    return Head({}, {}, fault) if fault else head
+    try:
+        for name, value in fields:
+            _sort_field(head, name, value)
+        if head.pseudo:
+            _check_response(head) if client else _check_request(head)
+    except ValueError as fault:
+        return Head({}, {}, str(fault))
+    return head
 
 
-def _sort_field(head: Head, name: str, value: str) -> str:
-    """Put a field where it belongs; give what is wrong with it, or ""."""
+def _sort_field(head: Head, name: str, value: str) -> None:
+    """Put a field where it belongs. Raises ValueError, here and below: what is wrong with it."""
     if not re.fullmatch(FIELD_NAME, name):
-        return "a field name has forbidden characters"
+        raise ValueError("a field name has forbidden characters")
     if not re.fullmatch(FIELD_VALUE, value):
-        return f"the value of {name} has forbidden characters"
+        raise ValueError(f"the value of {name} has forbidden characters")
     if name[0] == ":":
         if head.fields or name in head.pseudo:
-            return f"{name} is repeated or comes after a regular field"
+            raise ValueError(f"{name} is repeated or comes after a regular field")
         head.pseudo[name] = value
-        return ""
+        return
     if name in CONNECTION_FIELDS or (name == "te" and value != "trailers"):
-        return f"{name} belongs to HTTP/1.1"
+        raise ValueError(f"{name} belongs to HTTP/1.1")
     if name in head.fields:
         if name in SINGLE_FIELDS:
-            return f"{name} is repeated"
+            raise ValueError(f"{name} is repeated")
         value = head.fields[name] + ("; " if name == "cookie" else ", ") + value
+    if name == "content-length" and not re.fullmatch("[0-9]{1,18}", value):
+        raise ValueError("content-length is not a number")
     head.fields[name] = value
-    return "" if name != "content-length" else _length_fault(value)
 
 
-def _length_fault(value: str) -> str:
-    good = value.isascii() and value.isdigit() and len(value) < 19
-    return "" if good else "content-length is not a number"
-
-
-def _request_fault(head: Head) -> str:
-    """Say what is wrong with a request; the authority becomes Host (section 8.3.1)."""
+def _check_request(head: Head) -> None:
+    """Check a request; the authority becomes Host (section 8.3.1)."""
     pseudo, fields = head.pseudo, head.fields
     if pseudo.keys() - {":authority"} != {":method", ":scheme", ":path"}:
-        return "a request has :method, :scheme and :path, and no other than :authority"
+        raise ValueError("a request has :method, :scheme and :path, and no other than :authority")
     method, path = pseudo[":method"], pseudo[":path"]
     if not re.fullmatch(TOKEN, method) or not pseudo[":scheme"]:
-        return "the method or scheme is malformed"
+        raise ValueError("the method or scheme is malformed")
     if not re.fullmatch(PATH, path) and (method, path) != ("OPTIONS", "*"):
-        return "the path is malformed"
+        raise ValueError("the path is malformed")
     authority = pseudo.get(":authority")
     if authority is not None and fields.setdefault("host", authority) != authority:
-        return "host and :authority name different hosts"
-    return "" if re.fullmatch(HOST, fields.get("host", "-")) else "the host is malformed"
+        raise ValueError("host and :authority name different hosts")
+    if not re.fullmatch(HOST, fields.get("host", "-")):
+        raise ValueError("the host is malformed")
 
 
-def _response_fault(head: Head) -> str:
+def _check_response(head: Head) -> None:
     status = head.pseudo.get(":status", "")
-    if len(head.pseudo) == 1 and re.fullmatch("[1-9][0-9][0-9]", status) and status != "101":
-        return ""
-    return "a response has a :status of three digits, and no other"
+    if len(head.pseudo) > 1 or status == "101" or not re.fullmatch("[1-9][0-9][0-9]", status):
+        raise ValueError("a response has a :status of three digits, and no other")
 
 
 class HeadReader:
@@ -4998,8 +4987,6 @@ def is_grpc(content_type: str) -> bool:
 class GrpcError(Fault):
     """A call that failed in a way that A2A has no error for; status is the name of the gRPC one."""
 
-    code = "GrpcError"
-
     def __init__(self, status: str, message: str, *, details: list[Object] | None = None) -> None:
         super().__init__(message, details=details)
         self.grpc_status = status
@@ -5595,7 +5582,8 @@ class JsonRpcBinding(Binding):
             check_version(version, lenient)
             operation = OPERATIONS.get(name)
             if operation is None:
-                raise MethodNotFoundError(self._unknown(name))
+                hint = ": A2A 1.0 names methods like SendMessage and GetTask" if "/" in name else ""
+                raise MethodNotFoundError(MethodNotFoundError.text + hint)
             params = envelope.get("params")
             params = read_message(operation.request, {} if params is None else params)
         except Fault as fault:
@@ -5629,11 +5617,6 @@ class JsonRpcBinding(Binding):
         if isinstance(value, str):
             return len(value) <= ID_CHARS  # every event of a stream repeats it
         return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
-
-    def _unknown(self, method: str) -> str:
-        text = MethodNotFoundError.text
-        old = "/" in method
-        return text + (": A2A 1.0 names methods like SendMessage and GetTask" if old else "")
 
     def result(self, call: Call, value: Object) -> Reply:
         body = b"".join((call.prefix, write_json(value), b"}"))
@@ -5749,12 +5732,8 @@ def find_route(method: str, path: str) -> tuple[Operation, Object]:
         if method not in others:
             raise RouteError({*methods, *others})
         methods, values["tenant"] = others, tenant
-    return methods[method], _unquote_values(values)
-
-
-def _unquote_values(values: dict[str, str]) -> Object:
     try:
-        return {
+        return methods[method], {
             name: urllib.parse.unquote(value, errors="strict") for name, value in values.items()
         }
     except UnicodeDecodeError:
@@ -5872,17 +5851,12 @@ class RestBinding(Binding):
 GRPC_METHODS = {f"/{GRPC_SERVICE}/{name}": row for name, row in OPERATIONS.items()}
 
 
-def write_stream_response(value: Object) -> bytes:
-    """Write an event as protobuf."""
-    return write_protobuf("StreamResponse", value)
-
-
 class GrpcBinding(Binding):
     """gRPC (A2A section 10): a call is a stream of HTTP/2, its outcome stands in the trailers."""
 
     name = "GRPC"
     stream_headers: Headers = [("content-type", GRPC_TYPE)]
-    payload = staticmethod(write_stream_response)
+    payload = staticmethod(functools.partial(write_protobuf, "StreamResponse"))
     heartbeat = b""
 
     def route(self, request: Request, path: str) -> Route:
@@ -5926,7 +5900,7 @@ class GrpcBinding(Binding):
         return grpc_trailers(fault)
 
     def event(self, call: Call, payload: bytes) -> bytes:
-        """Write one event of a stream; payload is a StreamResponse from write_stream_response."""
+        """Write one event of a stream; payload is a StreamResponse in protobuf."""
         return write_grpc_message(payload)
 
     def stream_error(self, call: Call, fault: Fault) -> bytes:

@@ -243,7 +243,7 @@ class Answers(unittest.TestCase):
     def test_a_status_without_a_reason(self):
         for number, cls in {
             1: a2a.GrpcError, 2: a2a.GrpcError, 3: a2a.InvalidParamsError, 4: a2a.TimeoutExpired,
-            5: a2a.TaskNotFoundError, 7: a2a.AuthFailed, 8: a2a.RateLimitedError, 9: a2a.GrpcError,
+            5: a2a.TaskNotFoundError, 7: a2a.NotAllowed, 8: a2a.RateLimitedError, 9: a2a.GrpcError,
             12: a2a.MethodNotFoundError, 13: a2a.InternalError, 14: a2a.TransportError,
             16: a2a.AuthFailed, 17: a2a.GrpcError, 99: a2a.GrpcError,
         }.items():  # fmt: skip
@@ -265,7 +265,7 @@ class Answers(unittest.TestCase):
 
     def test_answers_that_are_not_grpc(self):
         for status, cls in {
-            200: a2a.GrpcError, 400: a2a.InternalError, 401: a2a.AuthFailed, 403: a2a.AuthFailed,
+            200: a2a.GrpcError, 400: a2a.InternalError, 401: a2a.AuthFailed, 403: a2a.NotAllowed,
             404: a2a.MethodNotFoundError, 418: a2a.GrpcError, 429: a2a.TransportError,
             502: a2a.TransportError, 503: a2a.TransportError, 504: a2a.TransportError,
         }.items():  # fmt: skip
