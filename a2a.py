@@ -11460,15 +11460,19 @@ class TaskFile:
     def __init__(self, path: str, keep_tasks: int) -> None:
         self.path, self._keep_tasks = path, keep_tasks
         self._totals: dict[tuple[str, bytes, str, str], int] = {}  # by filters, as page has them
-        who = path + "-server"
+        who, db = path + "-server", None
         try:
-            self.db = open_database(path)
+            db = self.db = open_database(path)
             self._load()
             with contextlib.suppress(OSError), open(who, "w", encoding="ascii") as file:
                 file.write(f"process {os.getpid()}")
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, A2AError, LookupError, TypeError, ValueError) as error:
+            if db is not None:
+                db.close()
             text = getattr(error, "strerror", None) or str(error)
-            if "locked" in text:
+            if not isinstance(error, (OSError, sqlite3.Error)):
+                text = f"it is damaged ({text})"
+            elif "locked" in text:
                 text = "another server has it"
                 with contextlib.suppress(OSError), open(who, encoding="ascii") as file:
                     text += f": {file.read(100)}"
@@ -11476,17 +11480,11 @@ class TaskFile:
             raise UsageError(f"{path} cannot be used: {text}", hint=hint) from error
 
     def _load(self) -> None:
-        try:
-            ended = f"sum(CASE WHEN {HAS_ENDED} THEN size ELSE 0 END)"
-            found = self.db.execute(f"SELECT max(sequence), max(number), {ended} FROM task")
-            self.latest = [value or 0 for value in found.fetchone()]
-            rows = f"SELECT owner, number FROM task WHERE NOT ({HAS_ENDED}) ORDER BY sequence"
-            self.open = [self._load_one(*row) for row in self.db.execute(rows).fetchall()]
-        except BaseException as error:
-            self.db.close()
-            if isinstance(error, (A2AError, LookupError, TypeError, ValueError)):
-                raise sqlite3.DatabaseError(f"it is damaged ({error})") from error
-            raise
+        ended = f"sum(CASE WHEN {HAS_ENDED} THEN size ELSE 0 END)"
+        found = self.db.execute(f"SELECT max(sequence), max(number), {ended} FROM task")
+        self.latest = [value or 0 for value in found.fetchone()]
+        rows = f"SELECT owner, number FROM task WHERE NOT ({HAS_ENDED}) ORDER BY sequence"
+        self.open = [self._load_one(*row) for row in self.db.execute(rows).fetchall()]
 
     def _load_one(self, owner: str, number: int) -> tuple[Owner, Object, int, int]:
         """Put an open task together from its events."""
@@ -11896,9 +11894,11 @@ class SqliteStore:
         while limit and (
             self.bytes + size > limit or (not final and self._open_bytes + size > STORE_BYTES)
         ):
-            room = HAS_ENDED, (), 1000, self.bytes + size - limit
-            freed = await self._writer.run(self._file.drop, *room)
-            self.bytes -= freed
+            freed, excess = 0, self.bytes + size - limit
+            if excess > 0:  # many go at once, as with keep_tasks
+                room = HAS_ENDED, (), 1000, max(excess, limit // 64)
+                freed = await self._writer.run(self._file.drop, *room)
+                self.bytes -= freed
             if freed or self._drop_asking(record):
                 continue
             if final:
