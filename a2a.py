@@ -6460,7 +6460,8 @@ def _load_files(context: ssl.SSLContext, options: TlsOptions) -> None:
         nonlocal asked, path
         asked, path = True, options.key_password_file
         if not path:
-            raise UsageError("The private key is encrypted, and nothing was given to open it")
+            hint = "--key-password-file FILE opens it; that of a server, --tls-key-password-file."
+            raise UsageError("The private key is encrypted", hint=hint)
         with open(path, "rb") as file:
             return file.readline(1024).rstrip(b"\r\n")
 
@@ -6473,12 +6474,14 @@ def _load_files(context: ssl.SSLContext, options: TlsOptions) -> None:
                 open(path, "rb").close()
             path = " with ".join(filter(None, (options.cert, options.key)))
             context.load_cert_chain(options.cert, options.key or None, password)
+        elif options.key:
+            raise UsageError(f"The certificate for the key {options.key} is missing")
     except OSError as error:  # ssl.SSLError among them
-        said = _tls_reason(error)
-        if isinstance(error, ssl.SSLError) and error.reason not in _TLS_REASONS:
+        said, reason = _tls_reason(error), getattr(error, "reason", "")
+        if asked and isinstance(error, ssl.SSLError) and reason != "KEY_VALUES_MISMATCH":
+            said = "it does not open the private key"
+        elif reason is None:
             said = "it is not PEM or lacks what it should hold"
-            if asked:
-                said = "it does not open the private key"
         raise UsageError(f"{path} cannot be used: {said}") from error
 
 

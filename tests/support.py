@@ -559,8 +559,8 @@ def certificates():
         folder = tempfile.TemporaryDirectory(prefix="a2a-test-certificates-")
         _CERTIFICATES.append(folder)
         for authority in ("ca", "rogue-ca"):
-            _openssl(
-                folder.name, "req", "-x509", *_NEW_KEY, "-subj", f"/CN=test {authority}",
+            openssl(
+                "req", "-x509", *_NEW_KEY, "-subj", f"/CN=test {authority}",
                 "-days", "2", "-keyout", f"{authority}.key", "-out", f"{authority}.pem",
                 "-addext", "keyUsage=critical,keyCertSign",
             )  # fmt: skip
@@ -571,8 +571,8 @@ def certificates():
         certificate("plain", "ca", "")
         certificate("expired", "ca", here, days=-1)
         certificate("rogue", "rogue-ca", here)
-        _openssl(
-            folder.name, "pkcs8", "-topk8", "-in", "server.key", "-out", "locked.key",
+        openssl(
+            "pkcs8", "-topk8", "-in", "server.key", "-out", "locked.key",
             "-passout", "pass:open sesame",
         )  # fmt: skip
     return pathlib.Path(_CERTIFICATES[0].name)
@@ -590,15 +590,15 @@ _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes
 
 def certificate(name, authority, names, days=2):
     """Make one more certificate in the folder of certificates(), with its key."""
-    path = folder = certificates()
-    _openssl(
-        folder, "req", *_NEW_KEY, "-subj", f"/CN={name}", "-keyout", f"{name}.key",
+    path = certificates()
+    openssl(
+        "req", *_NEW_KEY, "-subj", f"/CN={name}", "-keyout", f"{name}.key",
         "-out", f"{name}.csr",
     )  # fmt: skip
     lines = ["authorityKeyIdentifier=keyid", *([f"subjectAltName={names}"] if names else [])]
     (path / "names").write_text("\n".join([*lines, ""]), encoding="latin-1")
-    _openssl(
-        folder, "x509", "-req", "-in", f"{name}.csr", "-CA", f"{authority}.pem", "-CAkey",
+    openssl(
+        "x509", "-req", "-in", f"{name}.csr", "-CA", f"{authority}.pem", "-CAkey",
         f"{authority}.key", "-CAcreateserial", "-days", days, "-extfile", "names",
         "-out", f"{name}.crt",
     )  # fmt: skip
@@ -606,5 +606,7 @@ def certificate(name, authority, names, days=2):
     (path / f"{name}.pem").write_text(both)
 
 
-def _openssl(folder, *arguments):
+def openssl(*arguments):
+    """Run openssl in the folder of certificates()."""
+    folder = certificates()
     subprocess.run(["openssl", *map(str, arguments)], cwd=folder, check=True, capture_output=True)

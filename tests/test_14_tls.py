@@ -561,6 +561,11 @@ class FilesTest(unittest.TestCase):
         self.assertRegex(self.refused(key=folder / "client.key"), "do not belong together")
         self.assertRegex(self.refused(key=folder / "ca.pem"), "not PEM or lacks")
         self.assertRegex(self.refused(ca=folder / "ca.key"), "no certificate in it")
+        support.openssl(
+            "req", "-x509", "-newkey", "rsa:512", "-nodes", "-subj", "/CN=weak", "-keyout",
+            "weak.key", "-out", "weak.crt",
+        )  # fmt: skip
+        self.assertRegex(self.refused("weak"), "key too small|PEM")
 
     def test_an_encrypted_key_is_opened_by_a_file_never_by_a_question(self):
         folder = support.certificates()

@@ -874,6 +874,7 @@ class TlsTest(unittest.TestCase):
             ({"ca": key}, "no certificate"),
             ({"cert": cert, "key": key}, "do not belong together"),
             ({"cert": key}, "PEM|certificate"),
+            ({"key": key}, "The certificate for the key .* is missing"),
         ):
             with self.subTest(options=options), self.assertRaises(a2a.UsageError) as caught:
                 get(self.pool(**options), "https://127.0.0.1:1/")
