@@ -9220,7 +9220,7 @@ class TokenStore:
         with contextlib.suppress(OSError):
             while self._held is None and time.monotonic() < until:
                 patience.next_wait()  # raises when the whole takes too long
-                os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
+                os.makedirs(os.path.dirname(self.path) or ".", 0o700, exist_ok=True)
                 lock = hold_lock(self.path + ".lock")
                 if lock is not None:
                     return lock
@@ -16737,12 +16737,6 @@ class Console:
         """Write a warning."""
         self.note("Warning", text)
 
-    def ask(self, text: str, url: str) -> None:
-        """Tell a person how to sign in; open a page for it."""
-        self.note("Sign in", text)
-        if url:
-            open_browser(url)
-
     def hide(self, text: str) -> str:
         """Take credentials out of a text."""
         return redact(text, self.secrets)
@@ -17200,11 +17194,17 @@ def oauth_options(run: Invocation, ask: bool) -> OAuthOptions:
         name: get["oauth-" + name.replace("_", "-")] or ""
         for name in ("client_id", "client_secret", "issuer", "scope", "audience")
     }
+
+    def tell(text: str, url: str) -> None:
+        console.note("Sign in", text)
+        if url and ask:  # with any other command it would be the card's wish alone
+            open_browser(url)
+
     return OAuthOptions(
         **texts,
         redirect=(get["oauth-redirect-host"], get["oauth-redirect-port"]),
         token_file=token_path(),
-        ask=console.ask if ask or (sys.stdin.isatty() and sys.stderr.isatty()) else None,
+        ask=tell if ask or (sys.stdin.isatty() and sys.stderr.isatty()) else None,
         learn=console.secrets.add,
     )
 

@@ -147,19 +147,34 @@ class LoginTest(AuthCase):
         )
         self.assertEqual([], self.idp.asked)
 
-    @unittest.skipIf(os.name == "nt", "Windows has no pseudo-terminals")
-    def test_a_person_at_a_terminal_is_asked_at_once(self):
+    def at_terminal(self, *arguments, **env):
+        """Run a command with a person at a terminal; give (standard output, what was shown)."""
         ours, theirs = os.openpty()
-        env = {"HOME": self.home, "A2A_OAUTH_CLIENT_ID": "me"}
-        command = [sys.executable, support.A2A, "send", self.agent.url, "hello"]
+        env = support.clean_environment(HOME=self.home, A2A_OAUTH_CLIENT_ID="me", **env)
+        command = [sys.executable, support.A2A, *arguments]
         done = subprocess.run(
-            command, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, timeout=30,
-            env=support.clean_environment(**env))  # fmt: skip
+            command, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, timeout=30, env=env
+        )
         os.close(theirs)
         with open(ours, "rb", buffering=0) as terminal:
-            shown = terminal.read(4096).decode()
+            return done.stdout.decode(), terminal.read(4096).decode()
+
+    @unittest.skipIf(os.name == "nt", "Windows has no pseudo-terminals")
+    def test_a_person_at_a_terminal_is_asked_at_once(self):
+        out, shown = self.at_terminal("send", self.agent.url, "hello")
         self.assertIn("Sign in: To sign in for " + self.agent.url, shown)
-        self.assertIn("State: TASK_STATE_COMPLETED", done.stdout.decode())
+        self.assertIn("State: TASK_STATE_COMPLETED", out)
+
+    @unittest.skipIf(os.name == "nt", "Windows has no pseudo-terminals")
+    def test_a_browser_is_opened_for_a_sign_in_alone(self):
+        """AUTH-01: a card cannot open pages for whoever sends it a message."""
+        self.agent = self.serve(flows=["authorizationCode"])
+        for command, opens in ((["send", self.agent.url, "hello"], False),
+                               (["auth", "login", self.agent.url], True)):  # fmt: skip
+            mark = os.path.join(self.home, command[0])
+            _, shown = self.at_terminal(*command, "--timeout", "1s", BROWSER=f"touch {mark} %s")
+            self.assertIn(self.idp.url + "/authorize", shown)
+            self.assertEqual(opens, os.path.exists(mark), command)
 
     @unittest.skipIf(os.name == "nt", "Windows ends processes at once")
     def test_a_signal_ends_the_wait_for_a_person(self):
