@@ -1,7 +1,8 @@
 """The README's commands and programs run as they are written.
 
-Blocks that start with ```sh run in one folder from top to bottom, `server` ones in the background;
-```python NAME is saved there as NAME, and call.py is run. `skip` marks what needs another machine.
+Blocks that start with ```sh run in one folder from top to bottom, each in a shell of its own as in
+another terminal; `server` ones go on until the end. ```python NAME is saved there as NAME, and
+call.py is run. `skip` marks what needs another machine.
 Only the ports are changed, so that tests can run side by side.
 """
 
@@ -37,7 +38,7 @@ class TextTest(unittest.TestCase):
         """Every --option in the text stands in the source."""
         source = support.A2A.read_text(encoding="utf-8")
         runner = (support.ROOT / "tests" / "__main__.py").read_text(encoding="utf-8")
-        text = re.sub(r"`/plugin .*?`", "", README)
+        text = re.sub(r"`(?:/|claude )plugin .*?`", "", README)
         for option in set(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", text)):
             self.assertTrue(option in source + runner, f"--{option}")
 
@@ -72,16 +73,9 @@ class BlockTest(unittest.TestCase):
         return re.sub(r"(a2a\.py serve(?!.*--port)[^&\n]*)", rf"\1 {default}", text)
 
     def run_block(self, line, text):
-        """Run one block with bash; what it left in the background is ended after it."""
-        program = "set -e -o pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || :' EXIT\n"
-        for piece in self.adapt(text).splitlines():
-            program += piece + "\n"
-            if "serve" in piece and piece.endswith(" &"):
-                port = re.search(r"--port (\d+)", piece)[1]
-                answers = f"(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null"
-                program += f"for try in {{1..200}}; do {answers} && break; sleep .1; done\n"
+        """Run one block with bash, as it is written."""
         done = subprocess.run(
-            ["bash", "-c", program],
+            ["bash", "-c", "set -e -o pipefail\n" + self.adapt(text)],
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -92,29 +86,40 @@ class BlockTest(unittest.TestCase):
         self.assertEqual(0, done.returncode, f"README.md:{line}\n{text}\n{done.stderr}")
         return done.stdout
 
+    def start_server(self, text):
+        """Run a block that goes on, until the end of the test; give it once it is ready."""
+        shell = ["bash", "-c", "exec " + self.adapt(text).strip()]
+        server = support.Process(shell, env=self.environment, cwd=self.folder)
+        self.addCleanup(server.__exit__)
+        server.wait_for("Ready: ")
+
     def test_every_block_runs(self):
         with self.subTest("the agents are there first"):
             for _, language, mark, text in blocks():
                 if language == "python" and mark:
                     (self.folder / mark).write_text(self.adapt(text), encoding="utf-8")
-        servers = [(line, text) for line, _, mark, text in blocks() if mark == "server"]
-        self.assertEqual(1, len(servers))
-        command = self.adapt(servers[0][1]).strip()
-        shell = ["bash", "-c", "exec " + command]
-        with support.Process(shell, env=self.environment, cwd=self.folder) as server:
-            server.wait_for("http://")
-            outputs = {}
-            for line, language, mark, text in blocks():
-                if language == "sh" and not mark and "python3 tests" not in text:
-                    with self.subTest(line=line):
+        outputs = {}
+        for line, language, mark, text in blocks():
+            if language == "sh" and mark != "skip":
+                text = text.replace("python3 tests\n", "")
+                with self.subTest(line=line):
+                    if mark == "server":
+                        self.start_server(text)
+                    else:
                         outputs[line] = self.run_block(line, text)
-            outputs[0] = self.run_block(0, "python3 call.py")
+        outputs[0] = self.run_block(0, "python3 call.py")
         everything = "\n".join(outputs.values())
         self.assertIn("SHOUT THIS", everything)
         self.assertIn("You said: hello", everything)
         self.assertIn("You chose blue", everything)
         self.assertIn("It is 42.", everything)
         self.assertIn("TASK_STATE_COMPLETED", outputs[0])
+
+    def test_no_block_needs_a_shell_that_takes_comments(self):
+        """An interactive zsh, the shell of macOS, passes what stands behind # as arguments."""
+        for line, language, _, text in blocks():
+            if language == "sh":
+                self.assertNotRegex(text, r"(?m)(^|\s)#", f"README.md:{line}")
 
     def test_the_program_serves_when_run(self):
         """agent.py is run as the text says: python3 agent.py."""

@@ -198,14 +198,19 @@ class ExamplesTest(unittest.TestCase):
                     server = support.Process(["sh", "-c", command], env=self.env, cwd=self.place)
                     self.addCleanup(server.__exit__)
                     actual = server.wait_for("Ready") + "\n"
+                elif command.startswith("TASK="):
+                    self.env["TASK"], actual = self.run_shell(command + '; printf %s "$TASK"'), ""
+                    self.assertRegex(self.env["TASK"], r"^\S+$")
                 else:
-                    actual = subprocess.run(
-                        ["sh", "-c", command], env=self.env, cwd=self.place, timeout=60,
-                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, encoding="utf-8",
-                    ).stdout  # fmt: skip
+                    actual = self.run_shell(command)
                 self.assertTrue(matches(expected, actual), f"{expected}\n--- came:\n{actual}")
-                found = re.search(r"(?m)^(?:Task|Name): (\S+)$", actual)
-                self.env["TASK"] = found[1] if found else self.env["TASK"]
+
+    def run_shell(self, command):
+        done = subprocess.run(
+            ["sh", "-c", command], env=self.env, cwd=self.place, timeout=60,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, encoding="utf-8",
+        )  # fmt: skip
+        return done.stdout
 
     def test_calling(self):
         self.run_page("calling.md")
