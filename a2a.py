@@ -4987,6 +4987,8 @@ def is_grpc(content_type: str) -> bool:
 class GrpcError(Fault):
     """A call that failed in a way that A2A has no error for; status is the name of the gRPC one."""
 
+    code = A2AError.code
+
     def __init__(self, status: str, message: str, *, details: list[Object] | None = None) -> None:
         super().__init__(message, details=details)
         self.grpc_status = status
@@ -5178,8 +5180,16 @@ class GrpcAnswer:
     def receive(self, event: Http2Event) -> list[bytes]:
         """Take an event of the stream; give the messages that it completes.
 
-        Raises  A2AError: the call failed
+        Raises  A2AError: the call failed; PeerError: what came is no answer of gRPC
         """
+        try:
+            return self._receive(event)
+        except GrpcError as error:
+            if event.__class__ is Data or self.done:
+                raise PeerError(f"The answer breaks gRPC: {error}") from None
+            raise
+
+    def _receive(self, event: Http2Event) -> list[bytes]:
         if isinstance(event, Data):
             return self._reader.receive(event.data)
         if isinstance(event, Response):
@@ -5198,6 +5208,8 @@ class GrpcAnswer:
         self._fields = head.headers
         if "grpc-status" not in head.headers and (head.status, kind[:16]) != (200, GRPC_TYPE):
             text = f"The answer is HTTP {head.status} with {kind}, not gRPC"
+            if head.status == 200:
+                raise PeerError(text)
             raise grpc_error(GRPC_OF_HTTP.get(head.status, "UNKNOWN"), text, [])
 
     def _finish(self, fields: Mapping[str, str]) -> None:
@@ -5205,10 +5217,11 @@ class GrpcAnswer:
         known = number.isascii() and number.isdigit() and int(number) < len(GRPC_STATUSES)
         status = GRPC_STATUSES[int(number)] if known else "UNKNOWN"
         if status == "OK":
-            self._reader.receive_end()
             self.done = True
+            self._reader.receive_end()
             return
-        message = read_grpc_text(fields.get("grpc-message", "")) or f"gRPC status {number or None}"
+        said = f"gRPC status {status if known else number}" if number else "No gRPC status came"
+        message = read_grpc_text(fields.get("grpc-message", "")) or said
         try:
             details = read_status_details(decode_base64(fields.get("grpc-status-details-bin", "")))
         except (ValueError, PeerError):
@@ -9871,7 +9884,7 @@ def read_card(raw: Json, place: str) -> Object:
         try:
             return read_message("AgentCard", raw, lenient=True)
         except A2AError as error:
-            said += str(error)
+            said += str(error).removeprefix("The answer cannot be used: ")
     elif raw.get("url"):
         said = (
             f"{place} is a card of A2A {raw.get('protocolVersion') or '0.3 or older'}, without "
@@ -9888,7 +9901,7 @@ def _parse_card(data: bytes, place: str) -> Json:
     if len(data) > CARD_BYTES:
         raise CardInvalid(f"{place} is larger than {CARD_BYTES} bytes")
     try:
-        return read_json(data)
+        return read_json(data.removeprefix(b"\xef\xbb\xbf"))
     except JsonError as error:
         raise CardInvalid(f"{place} is no agent card: {error}") from error
 
@@ -9999,7 +10012,7 @@ class CardFinder:
                 data = file.read(CARD_BYTES + 1)
         except (OSError, ValueError) as error:
             raise CardNotFound(f"The card file {path} cannot be read: {reason_of(error)}") from None
-        raw = _parse_card(data.removeprefix(b"\xef\xbb\xbf"), path)
+        raw = _parse_card(data, path)
         return Card(read_card(raw, path), raw, path)
 
     def _try(self, place: Url, patience: Patience, guess: bool) -> Card | None:
@@ -10054,7 +10067,10 @@ class CardFinder:
             headers = fixed + (own if url.origin == origin else [])
             self._debug(f"> GET {url}", headers)
             answer = self._pool.request("GET", url, headers, patience=patience)
-            body = answer.read(CARD_BYTES)
+            try:
+                body = answer.read(CARD_BYTES)
+            except PeerError as error:
+                raise CardInvalid(f"{url} is no agent card: {error}") from error
             self._debug(f"< {answer.status}", answer.headers.items(), body)
             target = _redirect(url, answer) if hops_left else None
             if target is None:
@@ -10424,6 +10440,12 @@ class Extra(NamedTuple):
         return self.token is not None and not is_fresh(self.token)
 
 
+def interfaces_of(card: Card, options: ClientOptions) -> tuple[list[Interface], list[str]]:
+    """Give the interfaces of a card and what to warn of; CardInvalid when there is none."""
+    wishes, version = options.transport, options.version
+    return choose_interfaces(card.value, TRANSPORTS, wishes, version, card.origin)
+
+
 class Link:
     """What a client talks through: the card, the interfaces in their order, the credentials.
 
@@ -10482,11 +10504,12 @@ class Link:
         if self.card is None or card.value is not self.card.value:
             options = self.options
             self.check = check_trust(card, options.require_signed_cards)
-            interfaces, notes = choose_interfaces(
-                card.value, TRANSPORTS, options.transport, options.version, card.origin
-            )
+            try:
+                interfaces, notes = interfaces_of(card, options)
+            except CardInvalid:  # a card can be shown all the same; a call says why it cannot be
+                interfaces, notes = [], []
             if options.endpoint:
-                interfaces = [interfaces[0]._replace(url=options.endpoint)]
+                interfaces = [one._replace(url=options.endpoint) for one in interfaces[:1]]
             self.interfaces, self._transports = interfaces, {}
             for note in [*notes, *self._doubts(card)]:
                 self.warn(note)
@@ -10507,8 +10530,9 @@ class Link:
             uri = extension.get("uri", "")
             if extension.get("required") and uri not in self.options.extensions:
                 yield f"The agent requires the extension {uri}, which is not spoken here"
-        if re.search(r"//(0\.0\.0\.0|\[::\])([:/]|$)", self.interfaces[0].url):
-            yield f"The card names {self.interfaces[0].url}, which is no address (--endpoint URL)"
+        for one in self.interfaces[:1]:
+            if re.search(r"//(0\.0\.0\.0|\[::\])([:/]|$)", one.url):
+                yield f"The card names {one.url}, which is no address (--endpoint URL)"
 
     def declares(self, capability: str, patience: Patience) -> bool:
         """Say whether the card declares a capability."""
@@ -10533,6 +10557,8 @@ class Link:
         """
         card = self.prepare(patience)
         failures: list[A2AError] = []
+        if not self.interfaces:
+            interfaces_of(card, self.options)  # raises
         for interface in self.interfaces:
             try:
                 result = self._call(interface, card, patience, call)
@@ -10945,9 +10971,9 @@ class Client:
 
     @property
     def interface(self) -> Interface:
-        """The interface in use."""
-        self._link.prepare(self.options.patience())
-        return self._link.interfaces[0]
+        """The interface in use; CardInvalid when the card has none that can be."""
+        card = self._link.prepare(self.options.patience())
+        return (self._link.interfaces or interfaces_of(card, self.options)[0])[0]
 
     @property
     def transport(self) -> str:
@@ -17435,6 +17461,10 @@ def run_card_get(run: Invocation) -> None:
             run.console.note("Signatures", said)
             return
         write_card(run.out, card)
+        try:
+            run.out.field("Called over", client.transport)
+        except CardInvalid as error:
+            run.console.warn(error.message)
         run.out.field("Signatures", said)
         run.out.field("Card", client.card_source)
         if get["validate"]:
@@ -17556,7 +17586,10 @@ def part_file(part: Object, artifact: Object) -> tuple[bytes | None, str]:
 
 def write_new_file(folder: str, name: str, data: bytes) -> str:
     """Write a file under name, or name-2, name-3, ... where those exist; give its path."""
-    os.makedirs(folder, exist_ok=True)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot make {folder}: {error.strerror or error}") from None
     stem, ending = os.path.splitext(name)
     for number in range(1, 10000):
         path = os.path.join(folder, name if number == 1 else f"{stem}-{number}{ending}")

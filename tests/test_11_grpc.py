@@ -249,14 +249,20 @@ class Answers(unittest.TestCase):
         }.items():  # fmt: skip
             with self.subTest(number):
                 error = self.fails(cls, HEAD, a2a.End(1, {"grpc-status": str(number)}))
-                self.assertIn(str(number), error.message)
+                known = number < len(a2a.GRPC_STATUSES)
+            self.assertIn(a2a.GRPC_STATUSES[number] if known else str(number), error.message)
 
     def test_an_answer_without_a_status(self):
-        self.fails(a2a.GrpcError, HEAD, a2a.End(1))
+        error = self.fails(a2a.GrpcError, HEAD, a2a.End(1))
+        self.assertEqual("No gRPC status came", error.message)
+        self.assertEqual("A2ACLI_ERR_INTERNAL", error.code)  # the command line has no other name
         self.fails(a2a.GrpcError, HEAD, a2a.End(1, {"grpc-status": "\xb2"}))
 
     def test_an_answer_that_ends_inside_a_message(self):
-        self.fails(a2a.GrpcError, HEAD, a2a.Data(b"\0\0", 1), OK)
+        self.fails(a2a.PeerError, HEAD, a2a.Data(b"\0\0", 1), OK)
+        error = self.fails(a2a.PeerError, HEAD, a2a.Data(b"\1\0\0\0\1x", 1))
+        self.assertEqual("InvalidAgentResponseError", error.code)
+        self.assertIn("breaks gRPC: Compressed", error.message)
 
     def test_details_that_cannot_be_read_are_passed_over(self):
         for details in ("!", "AAAA", base64.b64encode(b"\x1a\xff").decode()):
@@ -265,14 +271,14 @@ class Answers(unittest.TestCase):
 
     def test_answers_that_are_not_grpc(self):
         for status, cls in {
-            200: a2a.GrpcError, 400: a2a.InternalError, 401: a2a.AuthFailed, 403: a2a.NotAllowed,
+            200: a2a.PeerError, 400: a2a.InternalError, 401: a2a.AuthFailed, 403: a2a.NotAllowed,
             404: a2a.MethodNotFoundError, 418: a2a.GrpcError, 429: a2a.TransportError,
             502: a2a.TransportError, 503: a2a.TransportError, 504: a2a.TransportError,
         }.items():  # fmt: skip
             with self.subTest(status):
                 error = self.fails(cls, a2a.Response(status, {"content-type": "text/html"}, 1))
                 self.assertIn(str(status), error.message)
-        self.fails(a2a.GrpcError, a2a.Response(200, {}, 1))
+        self.fails(a2a.PeerError, a2a.Response(200, {}, 1))
 
     def test_content_types(self):
         for kind in (

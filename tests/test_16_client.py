@@ -1151,8 +1151,15 @@ class CardTest(ClientCase):
     def test_a_card_over_its_limit_is_not_read(self):
         body = b'{"name":"' + b"x" * (a2a.CARD_BYTES + 10) + b'"}'
         with support.Peer(lambda visit: (visit.read(), visit.answer(body))) as peer:
-            error = self.fails(a2a.PeerError, lambda: self.client(peer.url).card)
+            error = self.fails(a2a.CardInvalid, lambda: self.client(peer.url).card)
         self.assertIn("larger than", str(error))
+
+    def test_a_byte_order_mark_before_a_card_is_no_fault(self):
+        """RFC 8259 section 8.1: who parses may ignore one; files have it, and some servers."""
+        agent = self.agent()
+        body = b"\xef\xbb\xbf" + json.dumps(agent.card).encode()
+        with support.Peer(lambda visit: (visit.read(), visit.answer(body))) as peer:
+            self.assertEqual("test agent", self.client(peer.url).card["name"])
 
     def test_a_card_is_not_asked_for_again_while_it_is_fresh(self):
         """CARD-16: one fetch for many calls."""
@@ -1310,6 +1317,16 @@ class InterfaceTest(ClientCase):
         self.assertEqual(
             "The card offers JSONRPC 0.3, X; spoken here: JSONRPC, HTTP+JSON of A2A 1.0", str(error)
         )
+
+    def test_a_card_without_an_interface_for_us_is_read_and_not_called(self):
+        entry = {"url": "http://h.example", "protocolBinding": "JSONRPC", "protocolVersion": "2.0"}
+        agent = self.agent(interfaces=[entry])
+        client = self.client(agent)
+        self.assertEqual([entry], client.card["supportedInterfaces"])
+        for function in (lambda: client.interface, lambda: client.send("x"), client.list):
+            error = self.fails(a2a.CardInvalid, function)
+            self.assertIn("The card offers JSONRPC 2.0; spoken here", str(error))
+        self.assertEqual([], agent.calls)
 
     def test_an_interface_without_a_url_is_said_to_have_none(self):
         error = self.fails(a2a.CardInvalid, self.chosen, ("JSONRPC", "1.0", ""))

@@ -270,9 +270,8 @@ class CallTest(GrpcCase):
             call.visit.flush()
 
         client = self.client(self.agent({"GetTask": answer}))
-        with self.assertRaises(a2a.GrpcError) as caught:
+        with self.assertRaisesRegex(a2a.PeerError, "of 4294967295 bytes is over the limit"):
             client.get("t1")
-        self.assertEqual("RESOURCE_EXHAUSTED", caught.exception.grpc_status)
 
     def test_the_wire_can_be_watched_without_secrets(self):
         """AUTH-25."""

@@ -521,6 +521,25 @@ class UsageTest(Folder):
                 self.assertIn("Hint: There are JSONRPC, HTTP+JSON, GRPC\n", done.stderr)
         self.assertEqual([], agent.requests)
 
+    def test_a_card_that_nothing_here_can_call_is_shown_with_a_warning(self):
+        agent = Scripted(lambda *_: {})
+        self.addCleanup(agent.__exit__)
+        agent.card["supportedInterfaces"][0]["protocolVersion"] = "2.0"
+        done = self.cli("card", "get", agent.url)
+        self.assertEqual(0, done.returncode)
+        self.assertIn("\nInterface: JSONRPC 2.0 at ", done.stdout)
+        self.assertIn("Warning: The card offers JSONRPC 2.0; spoken here: JSONRPC, ", done.stderr)
+        self.assertEqual(1, self.cli("send", agent.url, "x").returncode)
+
+    def test_a_folder_that_cannot_be_made_is_a_usage_error(self):
+        agent = Scripted(lambda *_: task("COMPLETED", artifacts=[{"parts": [{"text": "x"}]}]))
+        self.addCleanup(agent.__exit__)
+        agent.card["name"] = "x"
+        self.write(self.work / "file", "")
+        done = self.cli("task", "download", agent.url, "t-1", "--to", "file/below")
+        self.assertEqual(2, done.returncode, done.stderr)
+        self.assertIn("Error: cannot make file/below: ", done.stderr)
+
     def test_one_task_is_named_and_once(self):
         for words, said in (
             ("get URL", "no task is named"),
