@@ -8282,7 +8282,7 @@ class TlsWire(ServerWire):
 
     def _fail(self, error: ssl.SSLError) -> None:
         """End a connection whose client keeps not to TLS, is not trusted or does not trust us."""
-        self._server.tell(f"{self.address('peername')}: TLS failed: {_tls_reason(error, 'client')}")
+        self._tell(_tls_reason(error, "client"))
         self._open, self._over = False, True
         self._flush()  # the alert that tells the client why
         lane = self.lane
@@ -8308,6 +8308,9 @@ class TlsWire(ServerWire):
         if data:
             super().write(data)
 
+    def _tell(self, reason: str) -> None:
+        self._server.tell(f"{self.address('peername')}: TLS failed: {reason}")
+
     def _say_goodbye(self) -> None:
         """Say that no more comes (close_notify), so that nobody can cut an answer unseen."""
         if self._open:
@@ -8323,6 +8326,8 @@ class TlsWire(ServerWire):
 
     def close(self) -> None:
         """Close once what is written is out."""
+        if self._heard and not (self._open or self._over):
+            self._tell("no whole handshake came in time")
         self._say_goodbye()
         super().close()
 

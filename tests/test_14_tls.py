@@ -297,7 +297,8 @@ class HandshakeTest(unittest.TestCase):
 
     def test_a_handshake_that_drips_is_cut(self):
         """NET-05: within HEADER_DEADLINE_S in all."""
-        with wires.patched(HEADER_DEADLINE_S=0.3, SWEEP_S=0.05), serving() as host:
+        limits = {"HEADER_DEADLINE_S": 0.3, "SWEEP_S": 0.05}
+        with logged() as lines, wires.patched(**limits), serving() as host:
             with Pump(host) as peer, contextlib.suppress(ConnectionError):
                 with contextlib.suppress(ssl.SSLWantReadError):
                     peer.tls.do_handshake()
@@ -306,6 +307,7 @@ class HandshakeTest(unittest.TestCase):
                     time.sleep(0.02)
                 self.fail("it took all of it")
             wires.eventually(lambda: not host.wires())
+        self.assertEqual(["127.0.0.1: TLS failed: no whole handshake came in time"], lines)
 
     def test_two_hundred_handshakes_at_once(self):
         with serving(connections=150) as host:
