@@ -9299,9 +9299,9 @@ class TokenRequests:
 
     def endpoint(self, ends: Object, name: str) -> str:
         """Give the URL of an endpoint; there may be another one for those with a certificate."""
-        aliases = ends.get("mtls_endpoint_aliases")  # RFC 8705 section 5
-        if self.options.certificate and isinstance(aliases, dict) and _text(aliases, name):
-            return _text(aliases, name)
+        if self.options.certificate and ends["trusted"]:
+            aliases = ends.get("mtls_endpoint_aliases")  # RFC 8705 section 5
+            ends = {**ends, **(aliases if isinstance(aliases, dict) else {})}
         return _text(ends, name)
 
     def post(self, ends: Object, name: str, form: Mapping[str, str], patience: Patience) -> Object:
@@ -9310,18 +9310,17 @@ class TokenRequests:
         form    may name the client_id of another time
         Raises  AuthFailed; TransportError, also where it would make sense to try again later
         """
-        options, place = self.options, self.endpoint(ends, name)
-        form = {"client_id": options.client_id, **form}
-        pair = form["client_id"], options.client_secret
+        place, secret = self.endpoint(ends, name), self.options.client_secret
+        form = {"client_id": self.options.client_id, **form}
         answer: Object = {}
         for method in self.methods(ends):
             more, headers = {}, []
             if method == "client_secret_basic":
                 # RFC 6749 section 2.3.1: encoded before they are joined.
-                text = ":".join(map(urllib.parse.quote_plus, pair))
-                headers = [("authorization", "Basic " + encode_base64(text.encode()))]
+                pair = ":".join(map(urllib.parse.quote_plus, (form["client_id"], secret)))
+                headers = [("authorization", "Basic " + encode_base64(pair.encode()))]
             elif method == "client_secret_post":
-                more = {"client_secret": options.client_secret}
+                more = {"client_secret": secret}
             try:
                 answer = fetch_json(self._pool, place, patience, {**form, **more}, headers)
             except (Unreachable, PeerError) as error:  # which would count as the agent's
@@ -9340,7 +9339,7 @@ class TokenRequests:
         _, kind, endpoint, _ = GRANTS[grant]
         if not endpoint:
             return self.post(ends, "token_endpoint", {"grant_type": kind, **asked}, patience)
-        if not self.options.issuer:  # a bad provider could have codes of a good one come to it
+        if not ends["trusted"]:  # a bad provider could have codes of a good one come to it
             token, other = ends["token_endpoint"], ends[endpoint]
             _check_named_by_card(token, agent)
             if not _same_origin(token, other):
@@ -9369,7 +9368,7 @@ class TokenRequests:
         expires_s = min(read_seconds(start.get("expires_in"), SIGN_IN_S), SIGN_IN_S)
         self._tell(
             f"To sign in for {agent}, open {read_provider_url(place)}\n"
-            f"and enter the code {shown} within {expires_s / 60:.0f} minutes" + also
+            f"and enter the code {shown} within {expires_s:.0f} seconds" + also
         )
         until = time.monotonic() + expires_s
         interval_s = max(1.0, read_seconds(start.get("interval"), POLL_PROVIDER_S))
@@ -9420,8 +9419,8 @@ class TokenRequests:
         if issuer and ("iss" in answer or demanded) and answer.get("iss") != issuer:
             said = excerpt(answer.get("iss", "")) or "nobody in particular"
             raise AuthFailed(f"The browser came back from {said}, not from {issuer}")
-        if "code" not in answer:
-            return {"error": "no code", **answer}
+        if "code" not in answer or "error" in answer:
+            raise refusal({**answer, "error": answer.get("error") or "no code"})
         form = {
             "grant_type": kind,
             "code": answer["code"],

@@ -267,7 +267,9 @@ class DeviceTest(OAuthCase):
         self.assertEqual(("t1", "device"), (entry["accessToken"], entry["grant"]))
         ((text, url),) = self.told
         self.assertEqual("", url)
-        self.assertIn("https://idp.example/device\nand enter the code AB-CD within 10 min", text)
+        self.assertIn(
+            "https://idp.example/device\nand enter the code AB-CD within 600 seconds", text
+        )
         self.assertEqual([{"scope": "a", "client_id": "me"}], self.idp.forms("/device"))
         form = {"grant_type": DEVICE, "device_code": "d3vice", "client_id": "me"}
         self.assertEqual([form], self.idp.forms("/token"))
@@ -469,8 +471,10 @@ class BrowserTest(OAuthCase):
             )
         self.assertIn("the sign-in was declined (not ?today)", str(caught.exception))
         self.assertEqual([(200, "The sign-in failed. You can close this window.")], self.pages)
-        with self.assertRaises(a2a.AuthFailed):
-            self.sign_in(self.come_back)
+        for fields in ({}, {"error": ""}, {"error": "", "access_token": "x"},
+                       {"code": "c", "error": "server_error"}):  # fmt: skip
+            with self.subTest(fields=fields), self.assertRaises(a2a.AuthFailed):
+                self.sign_in(lambda redirect, f=fields: self.come_back(redirect, **f))
         self.assertEqual([], self.idp.forms("/token"))
 
     def test_the_issuer_is_checked(self):
@@ -526,6 +530,18 @@ class BrowserTest(OAuthCase):
             requests.run("device", ends, "https://agent.example", {}, a2a.ENDLESS)
         self.assertIn("which is this machine", str(caught.exception))
         self.assertEqual([], self.idp.asked)
+
+    def test_aliases_for_certificates_are_of_a_provider_that_was_named(self):
+        """AUTH-15: or they would be the second provider, behind the first."""
+        aliases = {"token_endpoint": self.idp.url + "/evil"}
+        self.idp.pages[OPENID] = self.idp.metadata(mtls_endpoint_aliases=aliases)
+        self.idp.pages["/evil"] = {"access_token": "t2"}
+        scheme = self.scheme(document=OPENID)
+        for issuer, token in (("", "t1"), (self.idp.url, "t2")):
+            entry = self.sign_in(
+                lambda r: self.come_back(r, code="c"), scheme, certificate=True, issuer=issuer
+            )
+            self.assertEqual(token, entry["accessToken"])
 
     def test_offline_access_asks_for_consent(self):
         self.sign_in(lambda r: self.come_back(r, code="c"), scope="openid offline_access")
