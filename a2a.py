@@ -11299,18 +11299,9 @@ class MemoryStore:
         Source  A2A section 3.1.4
         """
         before = _read_page_token(params.get("pageToken", ""))
-        size = params.get("pageSize", PAGE_SIZE)
         total, records = self._select(owner, params, before)
-        page: list[Record] = []
-        token, room = "", PAGE_BYTES
-        for record in records:
-            room -= record.size
-            if len(page) == size or (page and room < 0):
-                token = f"{page[-1].sequence}.{page[-1].task_id}"
-                break
-            page.append(record)
-        tasks = [_listed(record.read(), params) for record in page]
-        return {"tasks": tasks, "nextPageToken": token, "pageSize": size, "totalSize": total}
+        rows = ((one.sequence, one.task_id, one.size, one.task or one.packed) for one in records)
+        return _page_of(rows, total, params)
 
     def left(self) -> Sequence[tuple[Owner, str]]:
         """Give owners and ids of what an earlier server left open: nothing lasts so long here."""
@@ -11592,18 +11583,18 @@ class TaskFile:
         return row[0] if row else None
 
     def page(
-        self, owner: str, context: bytes, state: str, after: str, before: int, size: int
+        self, owner: str, context: bytes, state: str, after: str, before: int, count: int
     ) -> tuple[int, list[Any]]:
-        """Give how many tasks the filters leave, and (sequence, id, size, JSON) of a page and more.
+        """Give how many tasks the filters leave, and (sequence, id, size, JSON) for a page.
 
-        They are those before a sequence; the JSON of open ones is None. "" is no filter.
+        They are so many before a sequence; the JSON of open ones is None. "" is no filter.
         """
         where, values = _filters(owner, context, state, after)
         data = f"CASE WHEN {HAS_ENDED} THEN (SELECT json FROM event WHERE event.id = number << 24)"
         found = f"SELECT sequence, id, size, {data} END FROM task WHERE {where} AND sequence < ?"
         found += " ORDER BY sequence DESC LIMIT ?"
         rows, room = [], PAGE_BYTES
-        for row in self.db.execute(found, (*values, before, size + 1)):
+        for row in self.db.execute(found, (*values, before, count)):
             rows.append(row)
             room -= row[2]
             if room < 0 and len(rows) > 1:
@@ -11653,13 +11644,7 @@ class Writer:
 
     # In the loop.
 
-    def run(
-        self,
-        function: Callable[..., Any],
-        *args: Any,
-        record: OpenTask | None = None,
-        done: Callable[..., Any] | None = None,
-    ) -> asyncio.Future[Any]:
+    def run(self, function: Any, *args: Any, record: Any = None, done: Any = None) -> Any:
         """Do a job soon, and all that were put off before it."""
         self._loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = self._loop.create_future()
@@ -11667,7 +11652,7 @@ class Writer:
         self._loop.call_soon(self._send)  # with all else that comes in this turn of the loop
         return future
 
-    def put_off(self, record: OpenTask | None, function: Callable[..., Any], *args: Any) -> None:
+    def put_off(self, record: OpenTask | None, function: Any, *args: Any) -> None:
         """Do a job within BEHIND_S."""
         if not self._jobs:
             self._loop = asyncio.get_running_loop()
@@ -11874,30 +11859,22 @@ class SqliteStore:
         state, after = params.get("status", UNSPECIFIED), params.get("statusTimestampAfter", "")
         state = "" if state == UNSPECIFIED else state
         filters = *_file_key(owner, params.get("contextId", "")), state, after[:-1]
-        size = params.get("pageSize", PAGE_SIZE)
-        done = functools.partial(self._page, owner, params, size)
-        page: Object = await self._writer.run(self._file.page, *filters, before, size, done=done)
+        more = before, params.get("pageSize", PAGE_SIZE) + 1
+        done = functools.partial(self._page, owner, params)
+        page: Object = await self._writer.run(self._file.page, *filters, *more, done=done)
         return page
 
-    def _page(
-        self, owner: Owner, params: Object, limit: int, found: tuple[int, Sequence[Any]]
-    ) -> Object:
-        """Make the page of rows that are still there."""
-        total, rows = found
-        tasks: list[Object] = []
-        token, last, room = "", "", PAGE_BYTES
-        for sequence, raw_id, size, data in rows:
+    def _page(self, owner: Owner, params: Object, found: tuple[int, Sequence[Any]]) -> Object:
+        """Make a page of rows; the open tasks of them are in memory, or have just been dropped."""
+        rows = []
+        for sequence, raw_id, size, data in found[1]:
             task_id = raw_id.decode("utf-8", "surrogatepass")
-            record = None if data else self._open.get((owner, task_id))
-            if not data and record is None:
-                continue
-            room -= record.size if record else size
-            if len(tasks) == limit or (tasks and room < 0):
-                token = last
-                break
-            tasks.append(_listed(record.task if record else _unpacked(data), params))
-            last = f"{sequence}.{task_id}"
-        return {"tasks": tasks, "nextPageToken": token, "pageSize": limit, "totalSize": total}
+            record = self._open.get((owner, task_id))
+            if data:
+                rows.append((sequence, task_id, size, data))
+            elif record is not None:
+                rows.append((sequence, task_id, record.size, record.task))
+        return _page_of(rows, found[0], params)
 
     def left(self) -> Sequence[tuple[Owner, str]]:
         """Give owners and ids of the open tasks: at the start, of what an earlier server left."""
@@ -12002,6 +11979,20 @@ def _read_page_token(token: str) -> int:
     if not match:
         raise invalid_params([("pageToken", "is none that this server has given")])
     return int(match[1])
+
+
+def _page_of(rows: Iterable[tuple[int, str, int, Any]], total: int, params: Object) -> Object:
+    """Make a ListTasksResponse of (sequence, id, size, task or its JSON), one more than fit."""
+    tasks: list[Object] = []
+    token, last, room, limit = "", "", PAGE_BYTES, params.get("pageSize", PAGE_SIZE)
+    for sequence, task_id, size, task in rows:
+        room -= size
+        if len(tasks) == limit or (tasks and room < 0):
+            token = last
+            break
+        tasks.append(_listed(_unpacked(task) if task.__class__ is bytes else task, params))
+        last = f"{sequence}.{task_id}"
+    return {"tasks": tasks, "nextPageToken": token, "pageSize": limit, "totalSize": total}
 
 
 def _changed_since(record: Record, timestamp: str) -> bool:

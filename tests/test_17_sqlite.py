@@ -154,6 +154,23 @@ class Restarting(Again):
 
 
 class Large(Again):
+    def test_open_tasks_have_a_bound_of_their_own(self):
+        """They are in memory: the oldest questions make room, what has ended need not."""
+        self.addCleanup(setattr, a2a, "STORE_BYTES", a2a.STORE_BYTES)
+        a2a.STORE_BYTES = 20_000
+        self.do(self.store.create(BERT, made(900, a2a.COMPLETED)))
+        for number in range(100):
+            self.do(self.store.create(ANNA, made(number, a2a.INPUT_REQUIRED)))
+        kept = numbers(self.list())
+        self.assertEqual(kept, list(range(99, 99 - len(kept), -1)))
+        self.assertTrue(5 < len(kept) < 20, kept)
+        self.assertEqual(numbers(self.list(BERT)), [900])
+        with self.assertRaises(a2a.RateLimitedError):
+            self.fill(50, BERT)
+        self.assertEqual(numbers(self.list()), [])
+        self.again()
+        self.assertEqual(len(self.store.left()), self.list(BERT)["totalSize"] - 1)
+
     def test_huge_texts(self):
         big = "x\0\ud83d" * 1_000_000
         self.do(self.store.create(ANNA, made(1, text=big)))
@@ -468,10 +485,8 @@ class Servers(unittest.TestCase):
             answered = []
 
             def call(number):
-                with (
-                    contextlib.suppress(a2a.A2AError),
-                    a2a.Client(served.url, timeout_s=5) as client,
-                ):
+                client = a2a.Client(served.url, timeout_s=5, warn=lambda text: None)
+                with contextlib.suppress(a2a.A2AError), client:
                     while True:
                         answered.append(client.send(f"{number}")["task"])
 
@@ -501,10 +516,13 @@ class Servers(unittest.TestCase):
             ("--dir", "d"): ("d", "a2a.db"),
             ("--store", "sqlite"): (".a2a", "a2a.db"),
             ("--store", "memory", "--dir", "e"): ("memory", ""),
+            ("A2A_SERVE_STORE", "sqlite:f.db"): ("", "f.db"),
         }
         for options, (folder, name) in found.items():
             with self.subTest(options):
-                served = support.Served("--agent", "echo", *options, cwd=self.folder)
+                env = dict([options]) if options and options[0][:3] == "A2A" else {}
+                arguments = ("--agent", "echo", *([] if env else options))
+                served = support.Served(*arguments, cwd=self.folder, env=env)
                 with served, a2a.Client(served.url) as client:
                     client.send("hi")
                 here = pathlib.Path(self.folder)
