@@ -12030,9 +12030,10 @@ class Said(deque):  # type: ignore[type-arg]
 
     def is_full(self, event: Object) -> bool:
         """Say whether there is no room for an event; the first BURST_EVENTS are not asked about."""
-        self.weight = _weight(event) + (self.weight if len(self) > BURST_EVENTS else 0)
-        if self.weight > TASK_BYTES:
-            self.weight = sum(map(_weight, list(self)))  # some of it was taken
+        before = self.weight if len(self) > BURST_EVENTS else 0
+        self.weight = before + RECORD_BYTES + _event_weight(event)
+        if self.weight > TASK_BYTES:  # some of it was taken
+            self.weight = sum(RECORD_BYTES + _event_weight(one) for one in list(self))
         return self.weight > TASK_BYTES
 
 
@@ -12139,8 +12140,10 @@ class Turn:
         last     nothing will be added
         Raises   UsageError: append, but no such artifact was started; a name that is no text
         """
-        if not all(isinstance(text, str) for text in (name, description, artifact_id)):
-            raise UsageError("The name, description and id of an artifact are texts")
+        try:
+            "".join((name, description, artifact_id))
+        except TypeError:
+            raise UsageError("The name, description and id of an artifact are texts") from None
         known = artifact_id or self._artifacts.get(name, "")
         if append and known not in self._artifacts.values():
             raise UsageError(f"No artifact {name or artifact_id!r} to append to")
