@@ -209,6 +209,7 @@ __all__ = [
     "AuthError",
     "Client",
     "Fault",
+    "OAuthOptions",
     "PeerError",
     "Server",
     "TaskFailed",
