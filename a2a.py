@@ -388,6 +388,7 @@ OUTBOX_BYTES = 90 * 1024 * 1024  # all of them; in base64 that fits into CLIENT_
 OUTBOX_TRIES = 10  # looks at an outbox that changes while it is read
 PROMPT_PART_BYTES = 64 * 1024  # a longer part goes to the inbox instead of the prompt,
 PROMPT_BYTES = 256 * 1024  # and so does what would make the prompt longer than this
+TURNSTILE_S = 2.0  # after so long whoever holds a folder's turnstile is no longer waited for
 PICK_S = 60.0  # whoever took up a turn and was not heard of for so long has gone
 STOP_GRACE_S = 2.0  # a stopping server, and a child asked to end, get this long
 CANCEL_S = 3.0  # what a cancelled agent gets to clean up, before it counts as ended
@@ -11248,6 +11249,7 @@ class MemoryStore:
         self.keep_tasks = keep_tasks
         self.limit_bytes = limit_bytes
         self.bytes = 0
+        self.dropped: Callable[[str], object] = len  # is told which open task made room
         self._spaces: dict[Owner, Space] = {}
         self._ended = Timeline()
         self._asking = Timeline()
@@ -11393,6 +11395,8 @@ class MemoryStore:
         if record.task is None:
             space.ended.live -= 1
             self._ended.live -= 1
+        else:
+            self.dropped(record.task_id)
         self.bytes -= record.size
         record.sequence, record.packed = 0, b""  # dead entries may hold it for a while
         record.task = None
@@ -11759,6 +11763,7 @@ class SqliteStore:
         self, path: str, keep_tasks: int = KEEP_TASKS, limit_bytes: int = STORE_FILE_BYTES
     ) -> None:
         self.limit_bytes = limit_bytes
+        self.dropped: Callable[[str], object] = len  # is told which open task made room
         self._open: dict[tuple[Owner, str], OpenTask] = {}
         self._asking: dict[tuple[Owner, str], OpenTask] = {}  # who waits longest is the first
         self._file = TaskFile(path, keep_tasks)
@@ -11929,6 +11934,7 @@ class SqliteStore:
         for record in self._asking.values():
             if record is not but and (record.writing is None or record.writing.done()):
                 self._forget(record, record.size)
+                self.dropped(record.name[1])
                 name = record.key[:2]
                 self._writer.put_off(None, self._file.drop, "owner = ? AND id = ?", name, 1)
                 return True
@@ -12215,12 +12221,20 @@ class Turn:
 
     def state(self, state: str, what: Any = "", ends: bool = False) -> None:
         """Give the task a state, with a message if there is something to say."""
+        self.tell(self.update(state, what), ends)
+
+    def update(self, state: str, what: Any = "") -> Object:
+        """Give the event of a state, for tell()."""
         status: Object = {"state": state, "timestamp": now()}
         if what != "":
             status["message"] = self._message(parts_of(what))
             status["message"]["taskId"] = self._ids[0]
-        self.parked = state == AUTH_REQUIRED
-        self.emit(status_update(*self._ids, status), ends)
+        return status_update(*self._ids, status)
+
+    def tell(self, update: Object, ends: bool = False) -> None:
+        """Hand over the event of a state."""
+        self.parked = update["statusUpdate"]["status"]["state"] == AUTH_REQUIRED
+        self.emit(update, ends)
 
     def _message(self, parts: list[Object]) -> Object:
         ids = {"messageId": new_id(), "contextId": self._ids[1]}
@@ -12284,11 +12298,11 @@ class Agent:
     async def leave(self) -> None:
         """The server has stopped, but for what the agent still has to put away."""
 
-    def ended(self, task_id: str, state: str) -> None:
+    def ended(self, task_id: str, state: str, why: str = "") -> None:
         """A task has got its last state, whoever gave it."""
 
-    def followed(self, task_id: str) -> bool:
-        """A message has come after need_auth; say whether the turn at work now ends for it."""
+    async def hear(self, task_id: str, params: Object, message: Object) -> bool:
+        """Keep what was said to an open task; say whether the turn at work now ends for it."""
         return False
 
     def kept(self) -> Iterable[tuple[Sequence[str], Object, Object]]:
@@ -12461,6 +12475,8 @@ def as_exception(error: BaseException) -> Exception:
 #     server.json        where the server listens; lock is held while it runs, by the system
 #     bell               grows by a line, the name of a task whose reply is whole: the server
 #                        takes it at once, and other replies once they have been still
+#     turnstile          locked while a reply is put into a task's folder or taken out of it, and
+#                        while a turn begins or ends: so no reply comes to another turn than its own
 #     stop               its presence asks the server to stop
 #     tasks/NAME/        an open task: task.json, prompt.md, inbox/N/, outbox/, replies, turns/N/
 #         picked         the number of the turn that somebody took up; its time is the heartbeat
@@ -12524,6 +12540,20 @@ class Folder:
             lock.close()
         return lock is None
 
+    def turnstile(self) -> Any:
+        """Give what to hold while the state of a turn is read and acted on.
+
+        Whoever has it for longer than a moment has been halted: that must not halt the others.
+        """
+        until = time.monotonic() + TURNSTILE_S
+        with contextlib.suppress(FileNotFoundError):  # somebody has taken the folder away
+            while time.monotonic() < until:
+                lock = hold_lock(self.at("turnstile"))
+                if lock is not None:
+                    return lock
+                time.sleep(0.002)
+        return contextlib.nullcontext()
+
     def ring(self, name: str = "") -> None:
         """Have the server look at once; name the task whose reply is whole."""
         with open(self.at("bell"), "ab") as bell:
@@ -12558,14 +12588,16 @@ class Folder:
 
     def pick(self, task: Object) -> None:
         """Take up a task's turn, or say that it is still being worked on."""
-        with contextlib.suppress(OSError):  # it may be gone by now
-            write_whole(os.path.join(task["folder"], "picked"), str(task["turn"]))
+        with contextlib.suppress(OSError), self.turnstile():
+            if os.path.exists(os.path.join(task["folder"], "task.json")):  # it may be gone by now
+                write_whole(os.path.join(task["folder"], "picked"), str(task["turn"]))
 
 
 def stage(folder: str, task: Object) -> str:
     """Say how far the present turn of a task is.
 
     "asked"      the caller was asked something: nothing to do until it answers
+    "queued"     the caller has said more, which will be the next turn
     "cancelled"  nobody waits for it any more
     "replied"    a reply lies there and will be collected
     "collected"  it was, and is on its way to the caller
@@ -12573,8 +12605,8 @@ def stage(folder: str, task: Object) -> str:
     "waiting"    for somebody to take it up
     """
     state = task.get("state")
-    if state == INPUT_REQUIRED:
-        return "asked"
+    if state in (INPUT_REQUIRED, SUBMITTED):
+        return "asked" if state == INPUT_REQUIRED else "queued"
     if state in TERMINAL_STATES:
         return "cancelled"
     if _final_in(folder):
@@ -13270,7 +13302,6 @@ class Desk:
         self._news: asyncio.Event = None  # type: ignore[assignment]
         self._seen: list[tuple[str, int, int]] = []
         self._tries = 0
-        self._lock = threading.Lock()
         self._over = False
 
     @property
@@ -13327,23 +13358,22 @@ class Desk:
             self.end = f"No session is listening: {within}"
         return self.end is not None
 
-    # In a thread.
+    # In a thread, behind the turnstile.
 
     def begin(self, turn: Turn) -> bool:
         """Lay out a turn, task.json last; False: that was done before a restart."""
-        with self._lock:
+        with self.folder.turnstile():
             if self._over or self.task.get("turn") == turn.number:
                 return False
             remove_tree(turn.inbox)
             os.makedirs(turn.inbox, 0o700)
             os.makedirs(turn.outbox, 0o700, exist_ok=True)
-            for name in ("prompt.md", *_REPLY_FILES):
-                if turn.number > 1 and os.path.lexists(self.at(name)):
-                    _put_away(self.path, name, turn.number - 1)
+            late = self._clear(turn.number - 1)
             words = [os.path.abspath(__file__), "reply", self.name, "--dir", self.folder.path]
+            words += ["--turn", str(turn.number)]
             python = "python " if os.name == "nt" else "python3 "
             command = python + " ".join(map(shlex.quote, words))
-            how = HOW_BY_FILES.format(folder=self.path, command=command)
+            how = HOW_BY_FILES.format(folder=self.path, command=command) + late
             mode = self.options.task_mode
             mode += f": {TASK_MODES[mode]}" if mode in TASK_MODES else ""
             write_whole(self.at("prompt.md"), write_prompt(turn, unpack(turn), how, mode))
@@ -13364,24 +13394,58 @@ class Desk:
             self._write()
             return True
 
+    def _clear(self, turn: int) -> str:
+        """Put away what belongs to a turn that is over; say so where somebody wrote too late."""
+        late = []
+        for name in ("prompt.md", *_REPLY_FILES) if turn else ():
+            if os.path.lexists(self.at(name)):
+                _put_away(self.path, name, turn)
+                late += [name] if name != "prompt.md" else []
+        return (
+            f"\nToo late for turn {turn} came, and was put away: {', '.join(late)}" if late else ""
+        )
+
+    def hear(self, params: Object, message: Object) -> bool:
+        """Keep a message for the next turn; False: this one has been answered meanwhile."""
+        with self.folder.turnstile():
+            saved = read_whole(self.at("saved.json"), CLIENT_JSON_VALUES)
+            if self._over or not saved:
+                return False
+            apply(saved["task"], {"message": message})
+            saved["params"] = {name: value for name, value in params.items() if name != "message"}
+            ends = stage(self.path, self.task) not in ("replied", "collected")
+            if ends:
+                status = {"state": SUBMITTED, "timestamp": now()}
+                apply(saved["task"], status_update("", "", status))
+                self.task["state"] = SUBMITTED
+                self._write()
+            _write_saved(self.at("saved.json"), **saved)
+            return ends
+
     def remember(self, event: Object) -> None:
         """Keep a state that the agent gave the task, should the server stop."""
-        with self._lock:
+        with self.folder.turnstile():
             saved = read_whole(self.at("saved.json"), CLIENT_JSON_VALUES)
             apply(saved["task"], event)
             _write_saved(self.at("saved.json"), **saved)
-            self.task["state"] = saved["task"]["status"]["state"]
-            self._write()
+            if self.task["state"] != SUBMITTED:  # else this turn is over
+                self.task["state"] = saved["task"]["status"]["state"]
+                self._write()
 
     def _write(self) -> None:
         write_whole(self.at("task.json"), _indented(self.task))
 
-    def take(self) -> list[Taken]:
-        """Take the replies that lie there, up to one that ends the turn."""
+    def take(self, end: str | None = None) -> list[Taken]:
+        """Take the replies that lie there, up to one that ends the turn.
+
+        end  why the turn ends if there is none: after that nobody can reply any more
+        """
         taken: list[Taken] = []
-        with self._lock:
+        with self.folder.turnstile():
+            if self._over or self.task.get("state") == SUBMITTED:
+                return taken
             for name in _REPLY_FILES:
-                if not self._over and os.path.lexists(self.at(name)):
+                if os.path.lexists(self.at(name)):
                     try:
                         taken.append(self._take(name))
                     except Unsettled:
@@ -13389,8 +13453,10 @@ class Desk:
                     except TaskFailed as error:
                         taken.append(Taken("failed", str(error)))
                     if taken[-1].kind in FINAL_REPLIES:
-                        break
-            if taken and taken[-1].kind not in FINAL_REPLIES:
+                        return taken
+            if end:
+                self._end(FAILED, end)
+            elif taken:
                 write_whole(self.at("picked"), str(self.task["turn"]))
         return taken
 
@@ -13421,12 +13487,11 @@ class Desk:
             if ends and os.path.lexists(path) and not os.path.lexists(self.at(name)):
                 os.replace(path, self.at(name))
 
-    def settle(self, state: str) -> None:
+    def settle(self, state: str, why: str = "") -> None:
         """The task has ended: of its folder task.json stays, among the last ones."""
-        with self._lock:
-            self._over = True
+        with self.folder.turnstile():
+            self._end(state, why)
             if self.task:
-                self._end(state)
                 os.makedirs(self.folder.at("done", self.name), 0o700, exist_ok=True)
                 write_whole(self.folder.at("done", self.name, "task.json"), _indented(self.task))
             remove_tree(self.path)
@@ -13434,22 +13499,24 @@ class Desk:
 
     def cancel(self) -> None:
         """The caller has cancelled the task: say so to whoever works on it."""
-        with self._lock:
-            self._over = True
+        with self.folder.turnstile():
+            self._end(CANCELED)
             if self.task:
-                self._end(CANCELED)
                 text = "The caller has cancelled this task. What is answered now is ignored.\n"
                 write_whole(self.at("cancelled.md"), text)
 
-    def _end(self, state: str) -> None:
-        if self.task.get("state") not in TERMINAL_STATES:
-            self.task.update(state=state, endedAt=now())
+    def _end(self, state: str, why: str = "") -> None:
+        self._over = True
+        if not self.task:
+            return
+        if self.task["state"] not in TERMINAL_STATES:
+            self.task.update(state=state, endedAt=now(), **({"reason": why} if why else {}))
         with contextlib.suppress(OSError):  # somebody has taken the folder away
             self._write()
 
     def ignore(self) -> None:
         """Put away what was answered after all, and say so."""
-        with self._lock:
+        with self.folder.turnstile():
             for name in _REPLY_FILES:
                 if os.path.lexists(self.at(name)):
                     _put_away(self.path, name, self.task["turn"])
@@ -13458,6 +13525,7 @@ class Desk:
 
 
 _REPLY_FILES = [kind + ".md" for kind in REPLIES]
+_SAYS = {"progress": WORKING, "auth": AUTH_REQUIRED, "question": INPUT_REQUIRED}
 
 
 def _indented(task: Object) -> str:
@@ -13535,16 +13603,18 @@ class FilesAgent(Agent):
             status = turn.task["status"]
             if status["state"] == AUTH_REQUIRED and not new:
                 turn.need_auth(status.get("message", {}).get("parts", ""))
-            while desk.end is None:
+            end = None
+            while end is None:
                 await desk.news()
-                for taken in await self._threads.run(desk.take):
+                end = desk.end
+                for taken in await self._threads.run(desk.take, end):
                     await self._pass_on(turn, desk, taken)
                     if taken.kind in FINAL_REPLIES:
                         return
         finally:
             self._busy.discard(desk)
-        if desk.end:
-            raise TaskFailed(desk.end)
+        if end:
+            raise TaskFailed(end)
         turn.parked = True
 
     async def _pass_on(self, turn: Turn, desk: Desk, taken: Taken) -> None:
@@ -13558,14 +13628,11 @@ class FilesAgent(Agent):
                 turn.artifact({"text": text}, name=ANSWER, artifact_id=new_id(), last=True)
         elif kind == "rejected":
             turn.reject(text)
-        elif kind == "progress" and desk.task["state"] == WORKING:
-            turn.status(text)
-        elif kind == "progress":
-            turn.status(text)
-            await self._threads.run(desk.remember, turn.events[-1])
         else:
-            (turn.ask if kind == "question" else turn.need_auth)(text)
-            await self._threads.run(desk.remember, turn.events[-1])
+            update = turn.update(_SAYS[kind], text)
+            if desk.task["state"] != _SAYS[kind]:  # kept before anybody can act on it
+                await self._threads.run(desk.remember, update)
+            turn.tell(update, ends=kind == "question")
 
     def _start(self) -> None:
         """Look at the bell and into folders for as long as there is something to see."""
@@ -13611,7 +13678,7 @@ class FilesAgent(Agent):
             elif desk.is_still():
                 self._later(desk.ignore)
 
-    def ended(self, task_id: str, state: str) -> None:
+    def ended(self, task_id: str, state: str, why: str = "") -> None:
         """Clear the desk of a task, or tell who works at it that the caller has cancelled."""
         desk = self._desks.pop(task_id, None)
         if desk is not None and state == CANCELED:
@@ -13619,15 +13686,17 @@ class FilesAgent(Agent):
             self._later(desk.cancel)
             self._start()
         elif desk is not None:
-            self._later(desk.settle, state)
+            self._later(desk.settle, state, why)
 
-    def followed(self, task_id: str) -> bool:
-        """The caller says more, instead of waiting: that is the next turn."""
+    async def hear(self, task_id: str, params: Object, message: Object) -> bool:
+        """The caller answers, or says more instead of waiting: that is the next turn."""
         desk = self._desks.get(task_id)
-        if desk is not None:
+        if desk is None or not await self._threads.run(desk.hear, params, message):
+            return False
+        if desk in self._busy:
             desk.end = ""
             desk.wake()
-        return desk is not None
+        return True
 
     def kept(self) -> Iterator[tuple[Sequence[str], Object, Object]]:
         """Give the tasks whose folders an earlier server left, and put away what has ended.
@@ -14393,6 +14462,9 @@ async def see_through(coroutine: Coroutine[Any, Any, T]) -> T:
     return await asyncio.shield(task)
 
 
+MADE_ROOM = "The server needed the room, while the task waited for its caller"
+
+
 class Runner:
     """Where turns are worked on: the agent, the store, who waits for a place, what is open."""
 
@@ -14405,6 +14477,7 @@ class Runner:
     ) -> None:
         self.agent = agent
         self.store = store
+        self.store.dropped = lambda task_id: agent.ended(task_id, FAILED, MADE_ROOM)
         self.places = places
         self.log = log
         self.cancel_s = CANCEL_S
@@ -14455,7 +14528,8 @@ class Runner:
             if not await self.store.apply(live.owner, live.task_id, {"message": message}):
                 raise TaskNotFoundError  # it had to make room
             job.turn.go_on(live.task)
-            if not work_goes_on or self.agent.followed(live.task_id):
+            ends = await self.agent.hear(live.task_id, call.params, message)
+            if ends or not work_goes_on:
                 await live.set_state(WORKING if starts else SUBMITTED)
         except BaseException:
             self._withdraw(job)
@@ -16201,6 +16275,7 @@ Reply
   fail  -  typed  the task has failed
   reject  -  typed  decline the task
   progress  -  typed  say how far it is, and go on
+  turn  N  typed  reply to this turn alone, the one whose prompt was read
 Output
   output o  text|json  =text  the form of the answer
   verbose  -  -  show all that was sent and received
@@ -18126,18 +18201,11 @@ def run_reply(run: Invocation) -> None:
     words = run.line.words()
     if not words:
         raise UsageError("which task?", hint='reply TASK "text"; inbox lists them')
-    task = find_open(folder, run.line.take_word())
+    task = find_open(folder, run.line.take_word(), get["turn"])
     texts, files = reply_parts(run)
     if not texts and not (kind == "answer" and files):
         raise UsageError("nothing to say", hint='reply TASK "text"')
-    try:
-        for name, data in files.items():
-            write_whole(os.path.join(task["folder"], "outbox", name), data)
-        write_whole(os.path.join(task["folder"], kind + ".md"), "\n".join(texts))
-    except FileNotFoundError:
-        raise UsageError("the task has just settled") from None
-    except OSError as error:
-        raise UsageError(f"the reply cannot be written: {error.strerror}") from None
+    put_reply(folder, task, kind, "\n".join(texts), files)
     folder.pick(task)
     folder.ring(task["name"])
     if not folder.serving():
@@ -18149,6 +18217,36 @@ def run_reply(run: Invocation) -> None:
         run.console.write(f"Replied: {kind} to {plain(str(task['taskId']))}\n")
 
 
+def put_reply(
+    folder: Folder, task: Object, kind: str, text: str, files: Mapping[str, bytes]
+) -> None:
+    """Put a reply into a task's folder, in place of one that was not taken yet.
+
+    Raises   UsageError: the turn is over by now
+    """
+    parts = {os.path.join("outbox", name): data for name, data in files.items()}
+    parts[kind + ".md"] = text.encode("utf-8", "replace")
+    drafts = {name: os.path.join(task["folder"], f".{new_id()}") for name in parts}
+    try:
+        for name, draft in drafts.items():
+            write_whole(draft, parts[name])
+        with folder.turnstile():
+            find_open(folder, task["name"], task["turn"])
+            for other in FINAL_REPLIES if kind in FINAL_REPLIES else ():
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(os.path.join(task["folder"], other + ".md"))
+            for name, draft in drafts.items():
+                os.replace(draft, os.path.join(task["folder"], name))
+    except FileNotFoundError:
+        raise UsageError("the task has just settled") from None
+    except OSError as error:
+        raise UsageError(f"the reply cannot be written: {error.strerror}") from None
+    finally:
+        for draft in drafts.values():
+            with contextlib.suppress(OSError):
+                os.unlink(draft)
+
+
 REPLY_KINDS = (
     ("ask", "question"),
     ("auth", "auth"),
@@ -18158,24 +18256,38 @@ REPLY_KINDS = (
 )
 
 
-def find_open(folder: Folder, name: str) -> Object:
-    """Find the open task of that id or folder name.
+def find_open(folder: Folder, name: str, turn: int | None = None) -> Object:
+    """Find the open task of that id or folder name, whose turn can be replied to.
 
-    Raises   UsageError: there is none, it has settled, or it waits for its caller
+    turn     the one that is meant, if not whichever it is
+    Raises   UsageError: there is none, it has settled, waits for its caller, or is at another turn
     """
     task = next((task for task in folder.tasks() if name in (task["name"], task["taskId"])), None)
     if task is None:
-        for settled in os.listdir(folder.at("done")) if os.path.isdir(folder.at("done")) else ():
+        for settled in _names_in(folder.at("done")):
             known = read_whole(folder.at("done", settled, "task.json"))
             if name in (settled, known.get("taskId")):
-                raise UsageError(f"the task has settled: {known.get('state')}")
+                raise UsageError(_settled(known))
         raise UsageError(f"no task {name!r} in {folder.path}", hint="inbox lists the open ones")
-    if task["stage"] in ("cancelled", "collected"):
-        was = "answered already" if task["stage"] == "collected" else "cancelled by its caller"
-        raise UsageError(f"the task was {was}")
-    if task["stage"] == "asked":
-        raise UsageError("the task waits for its caller, who was asked something")
+    if task["stage"] == "cancelled":
+        raise UsageError(_settled(task))
+    if turn not in (None, task["turn"]):
+        raise UsageError(f"the task is at turn {task['turn']}, not {turn}; read its prompt again")
+    if task["stage"] in CLOSED_STAGES:
+        raise UsageError(CLOSED_STAGES[task["stage"]])
     return task
+
+
+def _settled(task: Object) -> str:
+    reason = f": {task['reason']}" if "reason" in task else ""
+    return f"the task has settled: {task.get('state')}{reason}"
+
+
+CLOSED_STAGES = {
+    "asked": "the task waits for its caller, who was asked something",
+    "queued": "its caller has said more, which is about to be the task's next turn",
+    "collected": "this turn of the task was replied to already",
+}
 
 
 def reply_parts(run: Invocation) -> tuple[list[str], dict[str, bytes]]:

@@ -16,6 +16,7 @@ import textwrap
 import threading
 import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import a2a
@@ -345,6 +346,31 @@ class Authorization(Answering):
         self.reply(second, "answer", "Thanks")
         self.assertEqual({"answer": {"text": "Thanks"}}, artifacts(result()))
 
+    def test_what_was_said_meanwhile_outlives_a_server_that_is_killed(self):
+        result = self.send()
+        task = self.turn()
+        self.reply(task, "auth", "Which account?")
+        result()
+        self.server.stop()
+        desk = a2a.Desk(self.folder, a2a.FolderOptions(self.folder.path), task["name"])
+        said_more = {**a2a.read_whole(desk.at("saved.json"))["task"]["history"][0]}
+        said_more.update(messageId="m-2", parts=[{"text": "The second one"}])
+        self.assertTrue(desk.hear({}, said_more))  # then the server is killed, before the turn
+        self.assertEqual(["queued"], [found["stage"] for found in self.folder.tasks()])
+        self.assertEqual([], desk.take())
+        desk.remember(a2a.status_update("t", "c", {"state": a2a.WORKING, "timestamp": a2a.now()}))
+        self.assertEqual(["queued"], [found["stage"] for found in self.folder.tasks()])
+        self.reply(task, "answer", "to the first turn")
+        self.serve()
+        second = self.turn(2)
+        prompt = pathlib.Path(second["prompt"]).read_text()
+        self.assertIn("The second one", prompt)
+        self.assertIn("Too late for turn 1 came, and was put away: answer.md\n", prompt)
+        self.reply(second, "answer", "Thanks")
+        self.assertEqual(
+            {"answer": {"text": "Thanks"}}, artifacts(self.client.wait(task["taskId"]))
+        )
+
     def test_it_outlives_the_server(self):
         result = self.send()
         task = self.turn()
@@ -410,6 +436,26 @@ class Restarting(Answering):
         answered = result()
         self.assertEqual({"answer": {"text": "Done"}}, artifacts(answered))
         texts = [message["parts"][0]["text"] for message in answered["history"]]
+        self.assertEqual(["Paint it", "Which colour?", "Blue"], texts)
+
+    def test_an_answer_that_waits_for_a_place_outlives_the_server(self):
+        self.server.stop()
+        self.serve(max_concurrent_tasks=1)
+        result = self.send("Paint it")
+        task = self.turn()
+        self.reply(task, "question", "Which colour?")
+        result()
+        self.client.send("Something else", wait=False)
+        self.turn(taskId=self.client.list(page_size=1)["tasks"][0]["id"])
+        self.client.send("Blue", task_id=task["taskId"], wait=False)
+        stages = {found["taskId"]: found["stage"] for found in self.folder.tasks()}
+        self.assertEqual("queued", stages[task["taskId"]])
+        self.server.stop()
+        self.serve()
+        self.reply(self.turn(2, taskId=task["taskId"]), "answer", "It is blue")
+        ended = self.client.wait(task["taskId"])
+        self.assertEqual({"answer": {"text": "It is blue"}}, artifacts(ended))
+        texts = [message["parts"][0]["text"] for message in ended["history"]]
         self.assertEqual(["Paint it", "Which colour?", "Blue"], texts)
 
     def test_who_waits_has_the_answer_though_the_server_was_another_by_then(self):
@@ -594,6 +640,28 @@ class Restarting(Answering):
         options = a2a.FolderOptions(self.folder.path)
         with self.assertRaisesRegex(a2a.UsageError, "nother server"):
             a2a.Server("files", port=0, folder=options).start()
+
+
+class NoRoom(Answering):
+    def serve(self):
+        store = a2a.MemoryStore(limit_bytes=12_000)
+        with unittest.mock.patch("a2a.MemoryStore", lambda *_: store):
+            super().serve()
+
+    def test_a_question_that_had_to_make_room_is_put_away(self):
+        result = self.send("Paint it")
+        task = self.turn()
+        self.reply(task, "question", "Which colour?")
+        result()
+        until(lambda: self.folder.tasks()[0]["stage"] == "asked")
+        for _ in range(5):
+            result = self.send("x" * 1000)
+            self.reply(self.turn(), "question", "y" * 1000)
+            result()
+        kept = self.settled(task)
+        self.assertEqual((FAILED, a2a.MADE_ROOM), (kept["state"], kept["reason"]))
+        error = support.run_main("reply", task["name"], "x", "--dir", self.folder.path)
+        self.assertIn(f"the task has settled: {FAILED}: {a2a.MADE_ROOM}", error.stderr)
 
 
 class Mishaps(Answering):

@@ -54,6 +54,25 @@ class FolderCase(unittest.TestCase):
 
 
 class ReplyTest(FolderCase):
+    def reply_to(self, path, kind):
+        a2a.write_whole(str(path / f"{kind}.md"), "x")
+        return f"{kind}.md"
+
+    def test_a_reply_is_for_the_turn_that_was_read(self):
+        path = self.task(turn=2)
+        error = self.error("reply", "calm-otter", "x", "--turn", "1")
+        self.assertEqual("the task is at turn 2, not 1; read its prompt again", error["message"])
+        self.assertEqual([], list(path.glob("*.md")))
+        self.cli("reply", "calm-otter", "x", "--turn", "2")
+        self.assertEqual("x", self.reply(path))
+        found = a2a.find_open(self.folder, "calm-otter")
+        self.task(turn=3)
+        with self.assertRaises(a2a.UsageError):
+            a2a.put_reply(self.folder, found, "answer", "late", {"late.txt": b""})
+        self.assertEqual("x", self.reply(path))
+        self.assertEqual([], list((path / "outbox").iterdir()))
+        self.assertEqual([], [name for name in os.listdir(path) if name[0] == "."], "no drafts")
+
     def reply(self, path, name="answer"):
         return (path / f"{name}.md").read_text(encoding="utf-8")
 
@@ -72,15 +91,17 @@ class ReplyTest(FolderCase):
     def test_every_kind_of_reply(self):
         path = self.task()
         for flag, name in (
-            ("--ask", "question"), ("--auth", "auth"), ("--fail", "failed"),
-            ("--reject", "rejected"), ("--progress", "progress"),
+            ("--auth", "auth"), ("--progress", "progress"), ("--ask", "question"),
+            ("--fail", "failed"), ("--reject", "rejected"), ("--text=so", "answer"),
         ):  # fmt: skip
-            self.cli("reply", "calm-otter", "so", flag)
+            self.cli("reply", "calm-otter", *(["so"] if "=" not in flag else []), flag)
             self.assertEqual("so", self.reply(path, name))
-        self.assertEqual(
-            {"question.md", "auth.md", "failed.md", "rejected.md", "progress.md"},
-            {entry.name for entry in path.iterdir() if entry.suffix == ".md"},
-        )
+            final = name not in ("auth", "progress")
+            self.assertEqual(
+                {"auth", name} if name == "auth" else {"auth", "progress", name},
+                {entry.stem for entry in path.iterdir() if entry.suffix == ".md"},
+                "the last word counts" if final else "",
+            )
         error = self.error("reply", "calm-otter", "so", "--ask", "--fail")
         self.assertIn("one of", error["message"])
 
@@ -129,15 +150,22 @@ class ReplyTest(FolderCase):
             (("calm-otter", "--ask", "--data", "[1]"), "nothing to say"),
         ):  # fmt: skip
             self.assertIn(text, self.error("reply", *arguments)["message"])
-        self.task(state=a2a.INPUT_REQUIRED)
-        self.assertIn("waits for its caller", self.error("reply", "calm-otter", "x")["message"])
+        for state, text in (
+            (a2a.INPUT_REQUIRED, "waits for its caller"), (a2a.SUBMITTED, "about to be"),
+            (a2a.CANCELED, "the task has settled: TASK_STATE_CANCELED"),
+        ):  # fmt: skip
+            self.task(state=state)
+            self.assertIn(text, self.error("reply", "calm-otter", "x")["message"])
+        path = self.task()
+        a2a._put_away(str(path), self.reply_to(path, "question"), 1)
+        self.assertIn("replied to already", self.error("reply", "calm-otter", "x")["message"])
         settled = pathlib.Path(self.folder.at("done", "old-cat"))
         settled.mkdir()
-        known = {"taskId": "id-old", "state": a2a.CANCELED}
+        known = {"taskId": "id-old", "state": a2a.FAILED, "reason": "no room"}
         a2a.write_whole(str(settled / "task.json"), json.dumps(known))
         for name in ("old-cat", "id-old"):
             error = self.error("reply", name, "x")
-            self.assertEqual("the task has settled: TASK_STATE_CANCELED", error["message"])
+            self.assertEqual("the task has settled: TASK_STATE_FAILED: no room", error["message"])
         self.assertIn("no task", self.error("reply", "x", "x", "--dir", "elsewhere")["message"])
 
 
