@@ -12187,7 +12187,7 @@ class Turn:
             message = read_message("Message", _plain_json(whole))
             message["contextId"] = self._ids[1]
         else:
-            message = self._message(parts_of(what))
+            message = _agent_message(self._ids[1], parts_of(what))
         self.emit({"message": message}, ends=True)
 
     def chunk(self, what: Any, last: bool = False) -> None:
@@ -12221,24 +12221,21 @@ class Turn:
 
     def state(self, state: str, what: Any = "", ends: bool = False) -> None:
         """Give the task a state, with a message if there is something to say."""
-        self.tell(self.update(state, what), ends)
+        self.parked = state == AUTH_REQUIRED
+        self.emit(self.update(state, what), ends)
 
     def update(self, state: str, what: Any = "") -> Object:
-        """Give the event of a state, for tell()."""
+        """Give the event of a state, for emit()."""
         status: Object = {"state": state, "timestamp": now()}
         if what != "":
-            status["message"] = self._message(parts_of(what))
-            status["message"]["taskId"] = self._ids[0]
+            message = _agent_message(self._ids[1], parts_of(what))
+            status["message"] = {**message, "taskId": self._ids[0]}
         return status_update(*self._ids, status)
 
-    def tell(self, update: Object, ends: bool = False) -> None:
-        """Hand over the event of a state."""
-        self.parked = update["statusUpdate"]["status"]["state"] == AUTH_REQUIRED
-        self.emit(update, ends)
 
-    def _message(self, parts: list[Object]) -> Object:
-        ids = {"messageId": new_id(), "contextId": self._ids[1]}
-        return {**ids, "role": ROLE_AGENT, "parts": parts}
+def _agent_message(context_id: str, parts: list[Object]) -> Object:
+    ids = {"messageId": new_id(), "contextId": context_id}
+    return {**ids, "role": ROLE_AGENT, "parts": parts}
 
 
 def _plain_json(value: Json) -> Json:
@@ -13331,14 +13328,11 @@ class Desk:
 
     def is_still(self) -> bool:
         """Say whether a reply lies there, and neither it nor the outbox changed since last time."""
-        before, self._seen = self._seen, self._look()
-        return bool(self._seen) and before == self._seen
-
-    def _look(self) -> list[tuple[str, int, int]]:
         names = [name for name in _names_in(self.path) if name in _REPLY_FILES]
         if "answer.md" in names:
             names += [os.path.join("outbox", name) for name in _names_in(self.at("outbox"))]
-        return sorted(_mark(name, self.at(name)) for name in names)
+        before, self._seen = self._seen, sorted(_mark(name, self.at(name)) for name in names)
+        return bool(self._seen) and before == self._seen
 
     def is_overdue(self) -> bool:
         """Say whether nobody took the turn up, or who did has not answered, for too long."""
@@ -13368,7 +13362,7 @@ class Desk:
             remove_tree(turn.inbox)
             os.makedirs(turn.inbox, 0o700)
             os.makedirs(turn.outbox, 0o700, exist_ok=True)
-            late = self._clear(turn.number - 1)
+            late = _put_all_away(self.path, turn.number - 1)
             words = [os.path.abspath(__file__), "reply", self.name, "--dir", self.folder.path]
             words += ["--turn", str(turn.number)]
             python = "python " if os.name == "nt" else "python3 "
@@ -13393,17 +13387,6 @@ class Desk:
             }
             self._write()
             return True
-
-    def _clear(self, turn: int) -> str:
-        """Put away what belongs to a turn that is over; say so where somebody wrote too late."""
-        late = []
-        for name in ("prompt.md", *_REPLY_FILES) if turn else ():
-            if os.path.lexists(self.at(name)):
-                _put_away(self.path, name, turn)
-                late += [name] if name != "prompt.md" else []
-        return (
-            f"\nToo late for turn {turn} came, and was put away: {', '.join(late)}" if late else ""
-        )
 
     def hear(self, params: Object, message: Object) -> bool:
         """Keep a message for the next turn; False: this one has been answered meanwhile."""
@@ -13544,6 +13527,16 @@ def _put_away(path: str, name: str, turn: int) -> None:
     os.replace(os.path.join(path, name), kept)
 
 
+def _put_all_away(path: str, turn: int) -> str:
+    """Put away what is left of a turn that is over; say so where somebody wrote too late."""
+    late = []
+    for name in ("prompt.md", *_REPLY_FILES) if turn else ():
+        if os.path.lexists(os.path.join(path, name)):
+            _put_away(path, name, turn)
+            late += [name] if name != "prompt.md" else []
+    return f"\nToo late for turn {turn} came, and was put away: {', '.join(late)}" if late else ""
+
+
 def _names_in(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
@@ -13632,7 +13625,8 @@ class FilesAgent(Agent):
             update = turn.update(_SAYS[kind], text)
             if desk.task["state"] != _SAYS[kind]:  # kept before anybody can act on it
                 await self._threads.run(desk.remember, update)
-            turn.tell(update, ends=kind == "question")
+            turn.parked = kind == "auth"
+            turn.emit(update, ends=kind == "question")
 
     def _start(self) -> None:
         """Look at the bell and into folders for as long as there is something to see."""
