@@ -14220,7 +14220,7 @@ class Job:
         """Let the agent work; one that never waits has done it when this returns."""
         self.started = True
         agent, state = self.live.runner.agent, self.live.state
-        if state in TERMINAL_STATES:  # the turn before has ended it
+        if self.unwanted or state in TERMINAL_STATES:  # cancelled, or ended by the turn before
             self._return("")
             return
         if state and state != WORKING:
@@ -14236,13 +14236,11 @@ class Job:
     def start_later(self) -> None:
         """Start from the loop: a place has become free."""
         self.started = True
-        asyncio.get_running_loop().call_soon(self._start_now)
+        if not self._woken:  # else it has not been launched: its message may not be stored yet
+            asyncio.get_running_loop().call_soon(self._start_now)
 
     def _start_now(self) -> None:
-        if self.unwanted:  # cancelled in between
-            self._return("")
-        else:
-            self.start()
+        self.start()
         self.pump()
 
     async def _work(self) -> None:
@@ -14456,6 +14454,10 @@ async def see_through(coroutine: Coroutine[Any, Any, T]) -> T:
     return await asyncio.shield(task)
 
 
+def _said_by_user(task: Object) -> list[Object]:
+    return [message for message in task["history"] if message["role"] == ROLE_USER]
+
+
 MADE_ROOM = "The server needed the room, while the task waited for its caller"
 
 
@@ -14492,7 +14494,7 @@ class Runner:
         context_id = message.get("contextId") or new_id()
         live = Live(self, owner, new_id(), context_id)
         job = Job(live, call, {**message, "taskId": live.task_id, "contextId": context_id})
-        job.started = starts = self.places.enter(job)
+        job.started = self.places.enter(job)
         if subscription is not None:
             live.watch(subscription)
         try:
@@ -14501,7 +14503,7 @@ class Runner:
         except BaseException:
             self._withdraw(job)
             raise
-        return await self._launch(job, starts)
+        return await self._launch(job)
 
     async def resume(
         self, live: Live, call: Call, message: Object, subscription: Subscription | None
@@ -14532,7 +14534,7 @@ class Runner:
             live.resuming = False
         if subscription is not None:
             live.watch(subscription)
-        return await self._launch(job, starts)
+        return await self._launch(job)
 
     async def restore(self) -> None:
         """Take up what an earlier server left open: known again, and at work if it was."""
@@ -14544,28 +14546,29 @@ class Runner:
             if await self.store.get(owner, task["id"]) is None:
                 await self.store.create(owner, task)
             live = await self.open(owner, task["id"])
+            heard, state = _said_by_user(task), task["status"]["state"]
             task = live.task or task  # the store may know more of it
+            said = _said_by_user(task)
             if live.state in TERMINAL_STATES:
                 self.agent.ended(live.task_id, live.state)
-            elif live.state != INPUT_REQUIRED:
-                said = [message for message in task["history"] if message["role"] == ROLE_USER]
+            elif live.state != INPUT_REQUIRED or state == SUBMITTED or len(said) > len(heard):
                 job = Job(live, call, said[-1])
                 job.turn.go_on(task)
                 try:
-                    job.started = starts = self.places.enter(job)
+                    job.started = self.places.enter(job)
                 except RateLimitedError as error:  # this server may do less than the one before
                     job.leave()
                     await live.set_state(FAILED, str(error))
                     continue
                 self.keep(live)
-                await self._launch(job, starts)
+                await self._launch(job)
         for owner, task_id in self.store.left():
             live = await self.open(owner, task_id)
             if live.state in (SUBMITTED, WORKING) and not live.jobs:
                 await live.set_state(FAILED, "The server ended before the task had")
 
-    async def _launch(self, job: Job, starts: bool) -> Job:
-        if starts:
+    async def _launch(self, job: Job) -> Job:
+        if job.started:
             job.start()
             if not job._over:
                 job.pump()

@@ -16,7 +16,6 @@ import textwrap
 import threading
 import time
 import unittest
-import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import a2a
@@ -347,6 +346,8 @@ class Authorization(Answering):
         self.assertEqual({"answer": {"text": "Thanks"}}, artifacts(result()))
 
     def test_what_was_said_meanwhile_outlives_a_server_that_is_killed(self):
+        self.server.stop()
+        self.serve(store="memory")
         result = self.send()
         task = self.turn()
         self.reply(task, "auth", "Which account?")
@@ -361,7 +362,7 @@ class Authorization(Answering):
         desk.remember(a2a.status_update("t", "c", {"state": a2a.WORKING, "timestamp": a2a.now()}))
         self.assertEqual(["queued"], [found["stage"] for found in self.folder.tasks()])
         self.reply(task, "answer", "to the first turn")
-        self.serve()
+        self.serve(store="memory")
         second = self.turn(2)
         prompt = pathlib.Path(second["prompt"]).read_text()
         self.assertIn("The second one", prompt)
@@ -438,25 +439,31 @@ class Restarting(Answering):
         texts = [message["parts"][0]["text"] for message in answered["history"]]
         self.assertEqual(["Paint it", "Which colour?", "Blue"], texts)
 
-    def test_an_answer_that_waits_for_a_place_outlives_the_server(self):
+    def test_an_answer_that_waits_for_a_place_outlives_a_server_that_is_killed(self):
         self.server.stop()
-        self.serve(max_concurrent_tasks=1)
-        result = self.send("Paint it")
-        task = self.turn()
-        self.reply(task, "question", "Which colour?")
-        result()
-        self.client.send("Something else", wait=False)
-        self.turn(taskId=self.client.list(page_size=1)["tasks"][0]["id"])
-        self.client.send("Blue", task_id=task["taskId"], wait=False)
-        stages = {found["taskId"]: found["stage"] for found in self.folder.tasks()}
-        self.assertEqual("queued", stages[task["taskId"]])
-        self.server.stop()
-        self.serve()
-        self.reply(self.turn(2, taskId=task["taskId"]), "answer", "It is blue")
-        ended = self.client.wait(task["taskId"])
-        self.assertEqual({"answer": {"text": "It is blue"}}, artifacts(ended))
-        texts = [message["parts"][0]["text"] for message in ended["history"]]
-        self.assertEqual(["Paint it", "Which colour?", "Blue"], texts)
+        for store in ("memory", "sqlite"):
+            options = ("--dir", self.folder.path, "--store", store, "--max-concurrent-tasks")
+            with self.subTest(store), support.Served(*options, "1") as served:
+                client = self.client = a2a.Client(served.url)
+                self.addCleanup(client.close)
+                result = self.send("Paint it")
+                task = self.turn()
+                self.reply(task, "question", "Which colour?")
+                result()
+                other = client.send("Something else", wait=False)["task"]["id"]
+                self.turn(taskId=other)
+                client.send("Blue", task_id=task["taskId"], wait=False)
+                stages = {found["taskId"]: found["stage"] for found in self.folder.tasks()}
+                self.assertEqual("queued", stages[task["taskId"]])
+                served.kill()
+                served.wait()
+            with support.Served(*options, "2") as served, a2a.Client(served.url) as client:
+                self.reply(self.turn(2, taskId=task["taskId"]), "answer", "It is blue")
+                ended = client.wait(task["taskId"])
+                self.assertEqual({"answer": {"text": "It is blue"}}, artifacts(ended))
+                texts = [message["parts"][0]["text"] for message in ended["history"]]
+                self.assertEqual(["Paint it", "Which colour?", "Blue"], texts)
+                client.cancel(other)
 
     def test_who_waits_has_the_answer_though_the_server_was_another_by_then(self):
         self.server.stop()
@@ -644,9 +651,7 @@ class Restarting(Answering):
 
 class NoRoom(Answering):
     def serve(self):
-        store = a2a.MemoryStore(limit_bytes=12_000)
-        with unittest.mock.patch("a2a.MemoryStore", lambda *_: store):
-            super().serve()
+        super().serve(store=a2a.MemoryStore(limit_bytes=12_000))
 
     def test_a_question_that_had_to_make_room_is_put_away(self):
         result = self.send("Paint it")
