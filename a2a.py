@@ -15014,7 +15014,10 @@ def open_store(options: ServerOptions, agent: Agent) -> MemoryStore | SqliteStor
         folder = agent.folder if isinstance(agent, FilesAgent) else folder
         folder.make()
         path = folder.at("a2a.db")
-    return SqliteStore(os.path.expanduser(path), options.keep_tasks)
+    try:
+        return SqliteStore(os.path.expanduser(path), options.keep_tasks)
+    except ImportError as error:
+        raise UsageError("This Python has no SQLite", hint="use --store memory") from error
 
 
 def build_card(

@@ -533,6 +533,13 @@ class Servers(unittest.TestCase):
         for wrong in ("redis", "sqlite:", "memory:x", "sqlitee"):
             with self.assertRaisesRegex(a2a.UsageError, "No store"):
                 a2a.Server("echo", port=0, store=wrong).start()
+        module, sys.modules["sqlite3"] = sys.modules["sqlite3"], None
+        a2a.sqlite3 = a2a.Late("sqlite3")
+        try:
+            with self.assertRaisesRegex(a2a.UsageError, "no SQLite"):
+                a2a.Server("echo", port=0, store="sqlite:" + self.path).start()
+        finally:
+            sys.modules["sqlite3"] = a2a.sqlite3 = module
         mine = a2a.MemoryStore()
         with a2a.Server("echo", port=0, store=mine) as server, a2a.Client(server.url) as client:
             client.send("hi")
