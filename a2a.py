@@ -11751,7 +11751,7 @@ class SqliteStore:
     Open tasks are in memory as well, ended ones in the file alone. Tasks, messages, questions and
     ends are in the file before anybody is told of them, all else is within BEHIND_S: of what was
     told, a kill loses at most a chunk so young. A power cut can take what the system itself has not
-    written yet, often some seconds; then the file is older, but sound.
+    written yet (half a minute on most systems); then the file is older, but sound.
 
     path         of the file; a log beside it is put into it at the end
     keep_tasks   ended tasks kept for an owner, some more until the oldest are dropped; 0: no bound
