@@ -16614,7 +16614,8 @@ class Settings:
                 if all(parts):
                     where = f"{variable} of {layer.where}"
                     text = ":".join(parts)
-                    texts = text.split("," if option.metavar == "BINDING" else "\n")
+                    comma = "," if option.metavar == "BINDING" else "\n"
+                    texts = text.split(comma) if option.repeated else [text]
                     return self._setting(option, texts, where, f"{variable}, {layer.where}", rank)
         default = [option.default] if option.default else []
         return self._setting(option, default, "", "built-in default", len(self.layers) + 1)

@@ -284,6 +284,11 @@ class SettingsTest(Folder):
         self.assertEqual("ca.pem", rows["ca"][0])
         self.assertEqual((None, "built-in default"), self.shown(env={"A2A_TOKEN": ""})["bearer"])
 
+    def test_a_variable_holds_lines_of_one_value_or_several_values(self):
+        values = {"A2A_SERVE_DESCRIPTION": "two\nlines", "A2A_SERVE_SKILL": "a\nb"}
+        settings = a2a.Settings("A2A_SERVE_", (), [a2a.Layer("the environment", values)])
+        self.assertEqual(("two\nlines", ["a", "b"]), (settings["description"], settings["skill"]))
+
     def test_secrets_are_not_shown(self):
         """AUTH-25: secrets never in output, config show and wrong values included."""
         self.write(self.config / ".env", "A2ACLI_API_KEY=key-1234\nA2ACLI_TIMEOUT=key-1234x")
