@@ -16250,7 +16250,7 @@ Server
   tls-key  FILE  -  its private key, when that is not in the same file
   tls-key-password-file  FILE  -  what opens that key
   tls-client-ca  FILE  -  each caller needs a certificate that these authorities issued
-  max-concurrent-tasks  N  -  turns at work at once; 0 for none (default: 4 for files, commands)
+  max-concurrent-tasks  N  -  turns at work at once; 0 for no limit (default: 4 for files, commands)
   tasks-per-minute  N  -  new turns a minute of a caller (default: 30 for files, commands)
   max-queue  N  =100  turns of a caller that may wait for a place
   max-connections  N  =1000  connections open at once; 0 for no limit
