@@ -3139,10 +3139,16 @@ def _stays_open(headers: dict[str, str], http10: bool) -> bool:
 
 
 # States of a reader. A body ends in MESSAGE_READ; what comes next is the machine's business.
-HEAD, SIZED, UNTIL_CLOSE, CHUNK_SIZE, CHUNK, CHUNK_END, TRAILERS, MESSAGE_READ, OVER = (
-    "HEAD", "SIZED", "UNTIL_CLOSE", "CHUNK_SIZE", "CHUNK", "CHUNK_END", "TRAILERS", "MESSAGE_READ",
+HEAD, SIZED, UNTIL_CLOSE, CHUNK_SIZE, CHUNK, TRAILERS, MESSAGE_READ, OVER = (
+    "HEAD",
+    "SIZED",
+    "UNTIL_CLOSE",
+    "CHUNK_SIZE",
+    "CHUNK",
+    "TRAILERS",
+    "MESSAGE_READ",
     "OVER",
-)  # fmt: skip
+)
 
 
 class Http1Reader:
@@ -3304,10 +3310,6 @@ class Http1Reader:
     def _read_chunk(self, events: list[Event]) -> bool:
         if not self._take(events):
             return False
-        self._state = CHUNK_END
-        return True
-
-    def _read_chunk_end(self, events: list[Event]) -> bool:
         if not b"\r\n".startswith(self._buffer[:2]):
             raise HttpError(400, "A chunk is longer than its size")
         if len(self._buffer) < 2:
@@ -3347,7 +3349,6 @@ _READERS: dict[str, Callable[[Any, list[Event]], bool]] = {
     UNTIL_CLOSE: Http1Reader._read_until_close,
     CHUNK_SIZE: Http1Reader._read_chunk_size,
     CHUNK: Http1Reader._read_chunk,
-    CHUNK_END: Http1Reader._read_chunk_end,
     TRAILERS: Http1Reader._read_trailers,
     MESSAGE_READ: _read_nothing,
     OVER: _read_nothing,
@@ -18426,36 +18427,11 @@ async def demo_agent(turn: Turn) -> Any:
     word, _, rest = re.sub(r"\s", " ", turn.text.strip(), count=1).partition(" ")
     action = DEMO_ACTIONS.get(word.lower())
     if action:
-        return await action(turn, rest)
+        value = action(turn, rest)
+        return await value if hasattr(value, "__await__") else value
     if len(turn.history) > 1:
         return f"You answered: {turn.text}"
     return turn.text or turn.message["parts"]
-
-
-async def _demo_help(turn: Turn, rest: str) -> Any:
-    return DEMO_HELP
-
-
-async def _demo_echo(turn: Turn, rest: str) -> Any:
-    return rest
-
-
-async def _demo_message(turn: Turn, rest: str) -> Any:
-    turn.reply(rest or "hello")
-
-
-async def _demo_parts(turn: Turn, rest: str) -> Any:
-    return [
-        {"text": "Grüße 東京 😀", "mediaType": "text/plain"},
-        {"data": {"answer": 42, "list": [1, None, "x"]}, "mediaType": JSON_TYPE},
-        {"raw": "iVBORw0KGgo=", "filename": "dot.png", "mediaType": "image/png"},
-        {"url": "https://example.com/report.pdf", "filename": "report.pdf",
-         "mediaType": "application/pdf"},
-    ]  # fmt: skip
-
-
-async def _demo_back(turn: Turn, rest: str) -> Any:
-    return turn.message["parts"]
 
 
 async def _demo_chunks(turn: Turn, rest: str) -> Any:
@@ -18466,12 +18442,12 @@ async def _demo_chunks(turn: Turn, rest: str) -> Any:
         await asyncio.sleep(0.05)
 
 
-async def _demo_artifacts(turn: Turn, rest: str) -> Any:
+def _demo_artifacts(turn: Turn, rest: str) -> Any:
     for number in range(1, _demo_number(rest, 3) + 1):
         turn.artifact([{"text": f"artifact {number}"}], name=f"artifact-{number}")
 
 
-async def _demo_status(turn: Turn, rest: str) -> Any:
+def _demo_status(turn: Turn, rest: str) -> Any:
     turn.status(rest or "on it")
     return "done"
 
@@ -18488,10 +18464,6 @@ async def _demo_sleep(turn: Turn, rest: str) -> Any:
     return "done"
 
 
-async def _demo_ask(turn: Turn, rest: str) -> Any:
-    turn.ask(rest or "What is your name?")
-
-
 async def _demo_auth(turn: Turn, rest: str) -> Any:
     turn.need_auth("Sign in at https://example.com/device with the code ABCD-EFGH")
     await asyncio.sleep(_demo_number(rest, 10))
@@ -18499,15 +18471,11 @@ async def _demo_auth(turn: Turn, rest: str) -> Any:
     return "done"
 
 
-async def _demo_fail(turn: Turn, rest: str) -> Any:
+def _demo_fail(turn: Turn, rest: str) -> Any:
     raise TaskFailed(rest or "failed as asked")
 
 
-async def _demo_reject(turn: Turn, rest: str) -> Any:
-    turn.reject(rest or "rejected as asked")
-
-
-async def _demo_error(turn: Turn, rest: str) -> Any:
+def _demo_error(turn: Turn, rest: str) -> Any:
     for fault in FAULTS.values():
         if fault.__name__.lower() in (rest.lower(), rest.lower() + "error"):
             raise fault()
@@ -18518,21 +18486,28 @@ def _demo_number(text: str, default: int) -> int:
     return min(int(text), 3600) if re.fullmatch(r"[0-9]{1,4}", text.strip()) else default
 
 
+DEMO_PARTS = [
+    {"text": "Grüße 東京 😀", "mediaType": "text/plain"},
+    {"data": {"answer": 42, "list": [1, None, "x"]}, "mediaType": JSON_TYPE},
+    {"raw": "iVBORw0KGgo=", "filename": "dot.png", "mediaType": "image/png"},
+    {"url": "https://example.com/report.pdf", "filename": "report.pdf",
+     "mediaType": "application/pdf"},
+]  # fmt: skip
 DEMO_ACTIONS: dict[str, Callable[[Turn, str], Any]] = {
-    "help": _demo_help,
-    "echo": _demo_echo,
-    "message": _demo_message,
-    "parts": _demo_parts,
-    "back": _demo_back,
+    "help": lambda turn, rest: DEMO_HELP,
+    "echo": lambda turn, rest: rest,
+    "message": lambda turn, rest: turn.reply(rest or "hello"),
+    "parts": lambda turn, rest: DEMO_PARTS,
+    "back": lambda turn, rest: turn.message["parts"],
     "chunks": _demo_chunks,
     "artifacts": _demo_artifacts,
     "status": _demo_status,
     "work": _demo_work,
     "sleep": _demo_sleep,
-    "ask": _demo_ask,
+    "ask": lambda turn, rest: turn.ask(rest or "What is your name?"),
     "auth": _demo_auth,
     "fail": _demo_fail,
-    "reject": _demo_reject,
+    "reject": lambda turn, rest: turn.reject(rest or "rejected as asked"),
     "error": _demo_error,
 }
 
