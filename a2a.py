@@ -14363,9 +14363,10 @@ class Job:
         turn = self.turn
         turn.events.clear()
         if self.unwanted:
-            if isinstance(error, InternalError):  # the store does not even take the end
-                self.outcome.fault = error
-                self.live.end_streams(error)
+            if self.live.task is None or isinstance(error, InternalError):
+                fault = error if isinstance(error, Fault) else InternalError(text)
+                self.outcome.fault = fault  # the store does not even take the end
+                self.live.end_streams(fault)
             self.outcome.settle()
             return
         self.unwanted, turn.ended = True, False

@@ -1099,6 +1099,24 @@ class Failing(ServiceTest):
         self.assertEqual(states[-1], a2a.FAILED)
         self.assertIn("no room", a2a.text_of(results[-1]["task"]["status"]))
 
+    async def test_a_stream_for_which_there_is_no_room(self):
+        """CLI-14: it ends with that error, it does not stay silent."""
+
+        async def agent(turn):
+            if turn.text == "hi":
+                turn.need_auth("a signature")
+            else:
+                turn.status("busy")
+                await asyncio.sleep(0.01)
+
+        self.serve(agent, a2a.MemoryStore(limit_bytes=20_000))
+        for _ in range(30):
+            await self.send()
+        with self.assertRaisesRegex(a2a.RateLimitedError, "no room"):
+            await asyncio.wait_for(read(await self.stream("more")), 10)
+        runner = self.service.runner
+        self.assertEqual((runner.lives, runner.places.running), ({}, 0))
+
     async def test_conversations_that_nobody_goes_on_with_make_room(self):
         """CLI-14: an agent that asks cannot be locked by questions that stay open."""
 
