@@ -13361,8 +13361,8 @@ class Desk:
             if self._over or self.task.get("turn") == turn.number:
                 return False
             remove_tree(turn.inbox)
-            os.makedirs(turn.inbox, 0o700)
-            os.makedirs(turn.outbox, 0o700, exist_ok=True)
+            for path in (self.path, self.at("inbox"), turn.inbox, turn.outbox, self.at("turns")):
+                os.makedirs(path, 0o700, exist_ok=True)  # whose mode is that of the last one only
             late = _put_all_away(self.path, turn.number - 1)
             words = [os.path.abspath(__file__), "reply", self.name, "--dir", self.folder.path]
             words += ["--turn", str(turn.number)]
@@ -13436,6 +13436,7 @@ class Desk:
                         break
                     except TaskFailed as error:
                         taken.append(Taken("failed", str(error)))
+                        self.task["reason"] = str(error)
                     if taken[-1].kind in FINAL_REPLIES:
                         return taken
             if end:

@@ -125,6 +125,9 @@ class Replies(Answering):
         result = self.send()
         task = self.turn()
         self.assertEqual("waiting", task["stage"])
+        if os.name == "posix":
+            modes = {stat.S_IMODE(os.stat(path).st_mode) for path, _, _ in os.walk(task["folder"])}
+            self.assertEqual({0o700}, modes)
         self.reply(task, "answer", "Good day\n")
         answered = result()
         self.assertEqual(DONE, answered["status"]["state"])
@@ -236,7 +239,7 @@ class Limits(Answering):
         self.reply(task, "answer", "see there")
         ended = result()
         self.assertEqual((FAILED, None), (ended["status"]["state"], ended.get("artifacts")))
-        self.settled(task)
+        self.assertEqual(said(ended), self.settled(task)["reason"], "who replied can read it")
         return said(ended)
 
     def test_an_outbox_that_holds_too_much_fails_the_task_with_the_reason(self):

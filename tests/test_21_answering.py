@@ -453,6 +453,22 @@ class HooksTest(unittest.TestCase):
         self.hook("end")
         self.assertFalse(secrets.exists())
 
+    def test_no_secret_of_any_setting_stands_elsewhere_than_in_the_file(self):
+        """AUTH-25: not in the environment of later commands, nor in what the hook says."""
+        path = support.ROOT / ".claude-plugin" / "plugin.json"
+        settings = json.loads(path.read_text(encoding="utf-8"))["userConfig"]
+        secret = {key for key, setting in settings.items() if setting.get("sensitive")}
+        self.assertGreater(len(secret), 4)
+        said = self.hook("start", **{f"CLAUDE_PLUGIN_OPTION_{key}": f"S3-{key}" for key in secret})
+        self.assertEqual("", said)
+        environment = (self.place / "env.sh").read_text(encoding="utf-8")
+        self.assertNotIn("S3-", environment)
+        (file,) = self.data.iterdir()
+        kept = file.read_text(encoding="utf-8")
+        self.assertEqual([], [key for key in secret if f"S3-{key}" not in kept])
+        if os.name == "posix":
+            self.assertEqual(0o600, file.stat().st_mode & 0o777)
+
     def test_the_server_of_a_session_ends_with_it(self):
         options = {
             "CLAUDE_PLUGIN_OPTION_autoServe": "true",
