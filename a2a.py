@@ -6478,8 +6478,7 @@ def _load_files(context: ssl.SSLContext, options: TlsOptions) -> None:
         if not path:
             hint = "--key-password-file FILE opens it; that of a server, --tls-key-password-file."
             raise UsageError("The private key is encrypted", hint=hint)
-        with open(path, "rb") as file:
-            return file.readline(1024).rstrip(b"\r\n")
+        return read_password(path)
 
     try:
         if path:
@@ -8366,12 +8365,8 @@ class ServerTls:
             log(text if self._untold == 1 else f"{text} ({self._untold} times since the last)")
             self._told_at, self._untold = time.monotonic(), 0
 
-    def _stamp(self) -> list[float]:
-        stamps = []
-        for path in filter(None, self._options[:4]):
-            with contextlib.suppress(OSError):
-                stamps.append(os.stat(path).st_mtime)
-        return stamps
+    def _stamp(self) -> list[tuple[int, ...]]:
+        return [file_stamp(path) for path in self._options[:4] if path]
 
     def find_flaw(self, host: str) -> str:
         """Say what clients will have against our certificate even if they trust who issued it.
@@ -8630,7 +8625,35 @@ def outgoing_address(family: int) -> str:
         return str(probe.getsockname()[0])
 
 
-# --- files that several processes share
+# --- files
+
+
+def file_bytes(path: str) -> bytes:
+    """Read a file that the user named. Raises UsageError."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {reason_of(error)}") from None
+
+
+def file_text(path: str) -> str:
+    """Read a text file that the user named. Raises UsageError."""
+    return file_bytes(path).decode("utf-8-sig", "replace")
+
+
+def read_password(path: str) -> bytes:
+    """Give the first line of a file, no more of it than OpenSSL takes. Raises UsageError."""
+    return file_bytes(path)[:1024].partition(b"\n")[0].rstrip(b"\r")
+
+
+def file_stamp(path: str) -> tuple[int, ...]:
+    """Give what changes when a file is written or replaced; () when there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def write_whole(path: str, data: str | bytes) -> None:
@@ -9931,10 +9954,7 @@ def read_trusted_keys(path: str) -> list[Key]:
     Raises  UsageError
     """
     try:
-        with open(path, "rb") as file:
-            keys = read_jwks(read_json(file.read(JKU_BYTES)))
-    except OSError as error:
-        raise UsageError(f"The key set {path} cannot be read: {reason_of(error)}") from None
+        keys = read_jwks(read_json(file_bytes(path)))
     except PeerError as error:
         raise UsageError(f"The key set {path} cannot be used: {error}") from None
     if not keys:
@@ -15125,10 +15145,7 @@ def _read_card(card: Object | str) -> Object:
     if not card or not isinstance(card, str):
         return card or {}
     try:
-        with open(card, "rb") as file:
-            value = read_json(file.read())
-    except OSError as error:
-        raise UsageError(f"The card {card} cannot be read: {error.strerror}") from error
+        value = read_json(file_bytes(card))
     except JsonError as error:
         raise UsageError(f"The card {card} is no JSON: {error}") from error
     if not isinstance(value, dict):
@@ -15285,15 +15302,9 @@ class ApiKeys:
 
     def _read(self) -> None:
         """Read the file, unless it is as it was. Raises UsageError."""
-        before = self._stamp
-        try:
-            facts = os.stat(self._path)
-            self._stamp = facts.st_mtime_ns, facts.st_size, facts.st_ino
-            if self._stamp != before:
-                with open(self._path, encoding="utf-8-sig", errors="replace") as file:
-                    self._of_file = read_api_keys(file)
-        except OSError as error:
-            raise UsageError(f"cannot read {self._path}: {error.strerror}") from None
+        before, self._stamp = self._stamp, file_stamp(self._path)
+        if not self._stamp or self._stamp != before:
+            self._of_file = read_api_keys(file_text(self._path))
 
 
 class Attempts:
@@ -15983,16 +15994,9 @@ def read_signing_key(path: str, password_file: str = "") -> PrivateKey:
 
     Raises  UsageError
     """
+    pem, password = file_bytes(path), read_password(password_file) if password_file else None
     try:
-        with open(path, "rb") as file:
-            pem = file.read(JKU_BYTES)
-        if password_file:
-            with open(password_file, "rb") as file:
-                pem = _decrypt_key(pem, file.readline(1024).rstrip(b"\r\n"))
-        return read_private_key(pem)
-    except OSError as error:
-        said = f"The signing key {error.filename} cannot be read: {reason_of(error)}"
-        raise UsageError(said) from None
+        return read_private_key(pem if password is None else _decrypt_key(pem, password))
     except UsageError as error:
         raise UsageError(f"{path} cannot sign the card: {error}", hint=error.hint) from None
 
@@ -16760,20 +16764,6 @@ def shell_quote(text: str) -> str:
     if re.fullmatch(r"[A-Za-z0-9_./:@%+,=-]+", text):
         return text
     return "'" + text.replace("'", "'\"'\"'") + "'"
-
-
-def file_bytes(path: str) -> bytes:
-    """Read a file that the user named."""
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
-
-
-def file_text(path: str) -> str:
-    """Read a text file that the user named."""
-    return file_bytes(path).decode("utf-8-sig", "replace")
 
 
 # --- output -------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Chapter 14: files that several processes share: whole or not there, locked by one."""
+"""Chapter 14: files that a user names, and those that several processes share."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import a2a
 
 
-class SharedFileTest(unittest.TestCase):
+class InFolder(unittest.TestCase):
     def setUp(self):
         place = tempfile.TemporaryDirectory()
         self.addCleanup(place.cleanup)
@@ -22,6 +22,36 @@ class SharedFileTest(unittest.TestCase):
     def at(self, name):
         return os.path.join(self.folder, name)
 
+
+class NamedFileTest(InFolder):
+    def test_a_file_that_cannot_be_read_is_a_usage_error(self):
+        for path, why in ((self.at("none"), "no such file"), ("a\0b", "null byte")):
+            for read in (a2a.file_bytes, a2a.file_text, a2a.read_password):
+                with self.assertRaisesRegex(a2a.UsageError, f"cannot be read: .*{why}"):
+                    read(path)
+
+    def test_a_password_is_the_first_line(self):
+        for data in (b"open sesame", b"open sesame\n", b"open sesame\r\nmore\n"):
+            pathlib.Path(self.at("word")).write_bytes(data)
+            self.assertEqual(b"open sesame", a2a.read_password(self.at("word")))
+        pathlib.Path(self.at("word")).write_bytes(bytes(2000))
+        self.assertEqual(1024, len(a2a.read_password(self.at("word"))))
+
+    def test_a_stamp_tells_that_a_file_was_written_or_replaced(self):
+        path, stamps = self.at("file"), [a2a.file_stamp(self.at("file"))]
+        for text in ("a", "ab"):
+            pathlib.Path(path).write_text(text)
+            stamps.append(a2a.file_stamp(path))
+        self.assertEqual(stamps[-1], a2a.file_stamp(path))
+        changed_ns = os.stat(path).st_mtime_ns
+        a2a.write_whole(path, "ba")
+        os.utime(path, ns=(changed_ns, changed_ns))
+        stamps.append(a2a.file_stamp(path))
+        self.assertEqual((), stamps[0])
+        self.assertEqual(4, len(set(stamps)))
+
+
+class SharedFileTest(InFolder):
     def test_files_appear_whole(self):
         path = self.at("file")
         texts = ["a" * 100_000, "b" * 100_000]

@@ -581,7 +581,7 @@ class FilesTest(unittest.TestCase):
             wrong = self.refused(key=key, key_password_file=word)
             self.assertEqual(f"{word} cannot be used: it does not open the private key", wrong)
             missing = self.refused(key=key, key_password_file="/no/such")
-            self.assertRegex(missing, "^/no/such cannot be used: no such file")
+            self.assertRegex(missing, "^/no/such cannot be read: no such file")
         self.assertIn("is encrypted", self.refused(key=key))
 
     def test_what_clients_will_have_against_a_certificate(self):

@@ -150,7 +150,7 @@ class KeyFileTest(unittest.TestCase):
         self.assertEqual([True, False, False], self.known(keys))
         said = self.log.getvalue().splitlines()
         self.assertIn("Line 2", said[0])
-        self.assertIn("cannot read", said[1], "what is wrong in it is told once")
+        self.assertIn("cannot be read", said[1], "what is wrong in it is told once")
         self.assertNotIn("not a key", self.log.getvalue())
         self.write("bob: " + BOB)
         self.assertEqual([False, True, False], self.known(keys))

@@ -129,7 +129,7 @@ class KeysTest(unittest.TestCase):
             self.assertEqual((2, ""), (done.returncode, done.stdout))
             self.assertIn(words, done.stderr)
         done = support.run_main("serve", "--api-key-file", self.work / "none")
-        self.assertIn("cannot read", done.stderr)
+        self.assertIn("cannot be read", done.stderr)
         done = support.run_main("serve", "--agent", "echo", env={"A2A_SERVE_API_KEY": "two words"})
         self.assertEqual(2, done.returncode)
         self.assertNotIn("two words", done.stderr)
