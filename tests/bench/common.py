@@ -15,6 +15,7 @@ import signal
 import socket
 import statistics
 import subprocess
+import tempfile
 import time
 import uuid
 
@@ -24,6 +25,7 @@ PEERS = TOP / ".peers"
 PYTHON = PEERS / "venv" / "bin" / "python"  # the same interpreter runs the SDK's server and ours
 NODE = PEERS / "node"
 TICKS = os.sysconf("SC_CLK_TCK")
+STORE = tempfile.TemporaryDirectory()  # where ours-file has its tasks
 TEXT = "hello world, this is a typical short message"
 HEADERS = {"Content-Type": "application/json", "A2A-Version": "1.0"}
 
@@ -48,11 +50,14 @@ def node_program(name):
 
 
 def server_command(name, port, grpc_port):
-    """Give the command that starts a server: ours, or an SDK's."""
-    if name == "ours":
+    """Give the command that starts a server: ours, ours-file (its tasks in a file), or an SDK's."""
+    if name.startswith("ours"):
         agent = f"{HERE / 'agent.py'}:agent"
         command = [PYTHON, TOP / "a2a.py", "serve", "--agent", agent, "--port", port]
-        return [*command, "--keep-tasks", 0, "--max-connections", 0]
+        command += ["--keep-tasks", 0, "--max-connections", 0]
+        return (
+            [*command, "--store", f"sqlite:{STORE.name}/{port}.db"] if "file" in name else command
+        )
     if name == "python":
         return [PYTHON, HERE / "peers" / "py_server.py", port, grpc_port]
     return ["node", node_program("js_server.mjs"), port, grpc_port]
