@@ -11523,9 +11523,9 @@ class TaskFile:
             if not isinstance(error, (OSError, sqlite3.Error)):
                 text = f"it is damaged ({text})"
             elif "locked" in text:
-                text = "another server has it"
+                text = "another program has it"
                 with contextlib.suppress(OSError), open(who, encoding="ascii") as file:
-                    text += f": {file.read(100)}"
+                    text = f"another server has it: {file.read(100)}"
             hint = "move it away to begin anew, or choose --store sqlite:FILE or --store memory"
             raise UsageError(f"{path} cannot be used: {text}", hint=hint) from error
 

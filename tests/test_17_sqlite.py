@@ -308,6 +308,13 @@ class BadFiles(unittest.TestCase):
         os.chmod(os.path.dirname(self.path), 0o500)
         self.refused("cannot be used: Permission denied")
 
+    def test_one_that_another_program_has(self):
+        a2a.SqliteStore(self.path).close()
+        with contextlib.closing(sqlite3.connect(self.path, isolation_level=None)) as db:
+            db.execute("BEGIN IMMEDIATE")
+            self.refused("another program has it")
+        a2a.SqliteStore(self.path).close()
+
     def test_one_that_another_server_has(self):
         store = a2a.SqliteStore(self.path)
         self.refused(f"another server has it: process {os.getpid()}")
