@@ -2079,8 +2079,8 @@ class Weierstrass:
 
     zero = 1, 1, 0
 
-    def __init__(self, bits: int, p: int, b: str, n: str, x: str, y: str) -> None:
-        self.size = (bits + 7) // 8
+    def __init__(self, p: int, b: str, n: str, x: str, y: str) -> None:
+        self.size = (p.bit_length() + 7) // 8
         self.p, self.b, self.n = p, int(b, 16), int(n, 16)
         self.base = int(x, 16), int(y, 16)
 
@@ -2241,14 +2241,14 @@ def multiply(curve: Curve, *terms: tuple[int, Point]) -> Point:
 ED25519 = Edwards()
 CURVES = {
     "P-256": Weierstrass(
-        256, 2**256 - 2**224 + 2**192 + 2**96 - 1,
+        2**256 - 2**224 + 2**192 + 2**96 - 1,
         "5ac635d8aa3a93e7b3ebbd55769886bc651d06b0cc53b0f63bce3c3e27d2604b",
         "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551",
         "6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296",
         "4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5",
     ),
     "P-384": Weierstrass(
-        384, 2**384 - 2**128 - 2**96 + 2**32 - 1,
+        2**384 - 2**128 - 2**96 + 2**32 - 1,
         "b3312fa7e23ee7e4988e056be3f82d19181d9c6efe8141120314088f5013875a"
         "c656398d8a2ed19d2a85c8edd3ec2aef",
         "ffffffffffffffffffffffffffffffffffffffffffffffffc7634d81f4372ddf"
@@ -2259,7 +2259,7 @@ CURVES = {
         "0a60b1ce1d7e819d7a431d7c90ea0e5f",
     ),
     "P-521": Weierstrass(
-        521, 2**521 - 1,
+        2**521 - 1,
         "51953eb9618e1c9a1f929a21a0b68540eea2da725b99b315f3b8b489918ef109e1561939"
         "51ec7e937b1652c0bd3bb1bf073573df883d2c34f1ef451fd46b503f00",
         "1ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"
@@ -9041,8 +9041,8 @@ def metadata_places(issuer: str) -> list[str]:
 
 def discover(
     pool: Pool, issuer: str, patience: Patience = ENDLESS, *, document: str = ""
-) -> Object:
-    """Find the metadata of an OpenID Connect or OAuth 2.0 issuer.
+) -> tuple[str, Object]:
+    """Give where the metadata of an OpenID Connect or OAuth 2.0 issuer are, and what they say.
 
     issuer    as its metadata must say it, character by character; "" goes with a document, whose
               issuer must then be on the same origin
@@ -9068,8 +9068,9 @@ def discover(
             continue
         said = metadata.get("issuer")
         if said == issuer or (not issuer and _same_origin(said, place)):
-            return metadata
-        tried += f"\n  {place}: it is the metadata of {said!r}, which is not {issuer or document!r}"
+            return place, metadata
+        wrong = f"{said!a:.200}, which is not {issuer or document!r}"
+        tried += f"\n  {place}: it is the metadata of {wrong}"
     raise AuthFailed(f"No metadata of {issuer or document}; tried{tried}")
 
 
@@ -9187,7 +9188,7 @@ def _find_metadata(
         raise AuthFailed(f"The agent's card does not say where to get {scheme.text}")
     if issuer:
         try:
-            metadata = discover(pool, issuer, patience)
+            _, metadata = discover(pool, issuer, patience)
         except AuthFailed:
             if not by_flow or not all(_same_origin(issuer, url) for url in urls):
                 raise
@@ -9200,7 +9201,7 @@ def _find_metadata(
         return metadata
     for url in urls:
         _check_named_by_card(url, agent)
-    return {} if by_flow else discover(pool, "", patience, document=urls[0])
+    return {} if by_flow else discover(pool, "", patience, document=urls[0])[1]
 
 
 def _check_named_by_card(url: str, agent: str) -> None:
@@ -15033,8 +15034,8 @@ def open_store(options: ServerOptions, agent: Agent) -> MemoryStore | SqliteStor
     if not (kind == "sqlite" or (not kind and isinstance(agent, FilesAgent))):
         return MemoryStore(options.keep_tasks)
     if not path:
-        folder = Folder((options.folder or FolderOptions()).dir)
-        folder = agent.folder if isinstance(agent, FilesAgent) else folder
+        given = options.folder or FolderOptions()
+        folder = agent.folder if isinstance(agent, FilesAgent) else Folder(given.dir)
         folder.make()
         path = folder.at("a2a.db")
     try:
@@ -15228,8 +15229,7 @@ class Origins:
     def _knows(self, host: str, exchange: Exchange) -> bool:
         name = re.sub(r":[0-9]*$", "", host).strip("[]").rstrip(".")
         address = packed_address(name)
-        known = not host or name in self._names
-        known = known or is_loopback(name)
+        known = not host or name in self._names or is_loopback(name)
         if known and len(self._names) < REMEMBERED:
             self._names.add(host)  # as it was written, so that the next time it is one look-up
         return known or packed_address(exchange.local) == address != b""
@@ -15404,7 +15404,7 @@ class Gate:
             raise self._refusal(UnauthenticatedError("Authentication required: " + self._wanted()))
         if token:
             await self._tokens.ready()  # so that no attempt counts for as long as that takes
-        attempt = self._attempts.begin(exchange.peer)
+        attempt, failed = self._attempts.begin(exchange.peer), False
         caller: Caller | None
         try:
             if token:
@@ -15413,13 +15413,12 @@ class Gate:
                 caller = self._keys.find(key) if self._keys else None
             if caller is None:
                 raise TokenRefused("The API key is not known here", error="")
+            return caller
         except TokenRefused as error:
-            raise self._judge(error, attempt, exchange.peer) from None
-        except Exception:  # not the caller's fault
-            attempt[1] -= 1
-            raise
-        attempt[1] -= 1
-        return caller
+            failed = error.error != "insufficient_scope"
+            raise self._judge(error, exchange.peer) from None
+        finally:
+            attempt[1] -= not failed
 
     def _read_token(self, value: str) -> str:
         """Give the token of an Authorization field, "" for another scheme's or none."""
@@ -15430,14 +15429,12 @@ class Gate:
             raise self._refusal(InvalidRequestError("No token is there"), "invalid_request")
         return token.strip()
 
-    def _judge(self, error: TokenRefused, attempt: list[float], peer: str) -> Fault:
+    def _judge(self, error: TokenRefused, peer: str) -> Fault:
         """Make the answer to credentials that do not do."""
-        fault: Fault = UnauthenticatedError(error.message)
-        if error.error == "insufficient_scope":
-            attempt[1] -= 1
-            fault = PermissionDeniedError(error.message)
+        lacks = error.error == "insufficient_scope"
+        kind: type[Fault] = PermissionDeniedError if lacks else UnauthenticatedError
         log(f"Not let in: {peer}: {error.message}")
-        return self._refusal(fault, error.error, error.scope)
+        return self._refusal(kind(error.message), error.error, error.scope)
 
     def _wanted(self) -> str:
         known = {"an API key as " + API_KEY_HEADER: self._keys, "a bearer token": self._tokens}
@@ -15455,17 +15452,6 @@ class Gate:
             challenges.append(f'ApiKey {REALM}, header="{API_KEY_HEADER}"')
         fault.challenges = [("www-authenticate", text) for text in challenges]
         return fault
-
-
-GRANTS_OFFERED = {  # in metadata: of the flow in a card, what it must have, and the fields of that
-    "client_credentials": ("clientCredentials", {"tokenUrl": "token_endpoint"}),
-    "urn:ietf:params:oauth:grant-type:device_code": ("deviceCode", {
-        "deviceAuthorizationUrl": "device_authorization_endpoint", "tokenUrl": "token_endpoint",
-    }),
-    "authorization_code": ("authorizationCode", {
-        "authorizationUrl": "authorization_endpoint", "tokenUrl": "token_endpoint",
-    }),
-}  # fmt: skip
 
 
 class Issuer:
@@ -15508,12 +15494,13 @@ class Issuer:
         if not metadata or place.endswith("openid-configuration"):
             place = place or metadata_places(self._issuer)[0]
             return {"oidc": {"openIdConnectSecurityScheme": {"openIdConnectUrl": place}}}
-        granted = str(metadata.get("grant_types_supported", "authorization_code"))
+        granted = _texts(metadata, "grant_types_supported") or ["authorization_code"]
         scopes = dict.fromkeys(self.scopes, "Every call needs it")
         found: Object = {}
-        for grant, (flow, fields) in GRANTS_OFFERED.items():
-            values = {name: metadata.get(field) for name, field in fields.items()}
-            if grant in granted and all(isinstance(value, str) for value in values.values()):
+        for flow, grant, endpoint, field in GRANTS.values():
+            fields = {"tokenUrl": "token_endpoint", **({field: endpoint} if endpoint else {})}
+            values = {name: _text(metadata, field) for name, field in fields.items()}
+            if grant in granted and all(values.values()):
                 pkce = {"pkceRequired": True} if flow == "authorizationCode" else {}
                 scheme = {"flows": {flow: {**values, "scopes": scopes, **pkce}}}
                 found["oauth2-" + flow] = {
@@ -15601,22 +15588,11 @@ class KeySet:
     def _load(self) -> list[Key]:
         with contextlib.closing(Pool()) as pool:
             if not self.metadata:
-                self._discover(pool)
+                self.place, self.metadata = discover(pool, self._issuer)
             keys = read_jwks(fetch_json(pool, str(self.metadata.get("jwks_uri"))))
         if not keys:
             raise JoseError(f"The key set of {self._issuer} has no key that can be used")
         return keys
-
-    def _discover(self, pool: Pool) -> None:
-        tried = ""
-        for place in metadata_places(self._issuer):
-            try:
-                self.metadata = discover(pool, self._issuer, document=place)
-                self.place = place
-                return
-            except AuthFailed as error:
-                tried += "\n" + error.message.partition("\n")[2]
-        raise AuthFailed(f"No metadata of {self._issuer}; tried{tried}")
 
 
 def caller_of(claims: Object) -> Caller:

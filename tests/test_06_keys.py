@@ -213,7 +213,7 @@ class Signatures(unittest.TestCase):
 
     def test_the_secret_number_may_take_a_second_try(self):
         """With a group so small that the first tries fall outside, RFC 6979 goes on."""
-        curve = a2a.Weierstrass(256, a2a.CURVES["P-256"].p, "1", "80" + "00" * 31, "1", "1")
+        curve = a2a.Weierstrass(a2a.CURVES["P-256"].p, "1", "80" + "00" * 31, "1", "1")
         numbers = {a2a._nonce(curve, "sha256", secret, 5) for secret in range(1, 40)}
         self.assertEqual(39, len(numbers))
         self.assertLess(max(numbers), curve.n)

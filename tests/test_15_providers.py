@@ -157,14 +157,15 @@ class DiscoveryTest(ProviderCase):
             path = place[len(self.idp.url) :]
             self.idp.pages, self.idp.asked = {path: self.idp.metadata("/realms/r")}, []
             with self.subTest(path=path):
-                found = a2a.discover(self.pool, issuer)
-                self.assertEqual(issuer, found["issuer"])
+                where, found = a2a.discover(self.pool, issuer)
+                self.assertEqual((place, issuer), (where, found["issuer"]))
                 self.assertEqual(number, len(self.idp.asked))
 
     def test_the_issuer_is_compared_exactly(self):
         """AUTH-07: Auth0's ends in a slash, and the slash counts."""
         self.idp.pages[OPENID] = self.idp.metadata("/")
-        self.assertEqual(self.idp.url + "/", a2a.discover(self.pool, self.idp.url + "/")["issuer"])
+        _, found = a2a.discover(self.pool, self.idp.url + "/")
+        self.assertEqual(self.idp.url + "/", found["issuer"])
         with self.assertRaises(a2a.AuthError) as caught:
             a2a.discover(self.pool, self.idp.url)
         said = str(caught.exception)
@@ -183,7 +184,8 @@ class DiscoveryTest(ProviderCase):
         """AUTH-07: openIdConnectUrl and oauth2MetadataUrl are used as they are."""
         self.idp.pages["/a/.well-known/odd?x=1"] = self.idp.metadata("/other")
         document = self.idp.url + "/a/.well-known/odd?x=1"
-        found = a2a.discover(self.pool, "", document=document)
+        where, found = a2a.discover(self.pool, "", document=document)
+        self.assertEqual(document, where)
         self.assertEqual(self.idp.url + "/other", found["issuer"])
         with self.assertRaises(a2a.AuthError):
             a2a.discover(self.pool, self.idp.url, document=document)
@@ -192,7 +194,7 @@ class DiscoveryTest(ProviderCase):
     def test_a_document_that_is_an_issuer_is_taken_for_one(self):
         """AUTH-07: cards give the issuer's URL, too."""
         self.idp.pages["/r" + OPENID] = self.idp.metadata("/r")
-        found = a2a.discover(self.pool, "", document=self.idp.url + "/r")
+        _, found = a2a.discover(self.pool, "", document=self.idp.url + "/r")
         self.assertEqual(self.idp.url + "/r", found["issuer"])
 
     def test_a_document_may_not_speak_for_another_host(self):
@@ -201,6 +203,12 @@ class DiscoveryTest(ProviderCase):
         with self.assertRaises(a2a.AuthError) as caught:
             a2a.discover(self.pool, "", document=self.idp.url + OPENID)
         self.assertIn("https://good.example", str(caught.exception))
+
+    def test_what_a_stranger_calls_itself_is_cut_short(self):
+        self.idp.pages[OPENID] = self.idp.metadata(issuer="x" * 100_000)
+        with self.assertRaises(a2a.AuthError) as caught:
+            a2a.discover(self.pool, self.idp.url)
+        self.assertLess(len(str(caught.exception)), 2000)
 
     def test_who_cannot_be_reached_is_tried_once(self):
         url = f"http://127.0.0.1:{support.free_port()}"
