@@ -18161,6 +18161,12 @@ def _runs(pid: int) -> bool:
     return pid > 0
 
 
+def _killed(session: str) -> bool:
+    """Say whether the process that a server is for has ended without a word."""
+    known = os.name == "posix" and re.fullmatch("[0-9]{1,9}", session)
+    return bool(known) and not _runs(int(session))
+
+
 def run_reply(run: Invocation) -> None:
     """Answer a task of the folder: files first, then the reply, then the bell."""
     folder, get = Folder(run.settings["dir"]), run.settings
@@ -18319,7 +18325,8 @@ def run_session(run: Invocation) -> None:
         start_session(run, {"A2A_SESSION": owner, "A2A_SERVE_DIR": folder.path}, secrets)
     elif words == ["end"]:
         goes_on = facts.get("reason") in ("clear", "resume")
-        if not goes_on and read_whole(folder.at("server.json")).get("session") == owner:
+        whose = str(read_whole(folder.at("server.json")).get("session"))
+        if not goes_on and (whose == owner or _killed(whose)):
             stop_server(folder)
         with contextlib.suppress(OSError):
             os.unlink(secrets)
