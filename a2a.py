@@ -1160,6 +1160,7 @@ FIRST_SECOND, LAST_SECOND = -62135596800, 253402300799  # the years 0001 to 9999
 EPOCH = 719163  # 1970-01-01 as datetime counts days
 
 
+@functools.lru_cache(maxsize=64)  # what happens in one millisecond has one timestamp
 def split_timestamp(text: str) -> tuple[int, int]:
     """Give the seconds since 1970 and the nanoseconds of an RFC 3339 timestamp.
 
