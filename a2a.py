@@ -5821,10 +5821,12 @@ class RestBinding(Binding):
         rest: Object = dict(call.params)
         tenant = rest.get("tenant")
         values = {
-            name: urllib.parse.quote(str(rest.pop(name, "")), safe="")
+            name: urllib.parse.quote(utf8_bytes(str(rest.pop(name, ""))), safe="")
             for name in re.findall(_PARAMETER, operation.path)
         }
-        path = base.rstrip("/") + (f"/{urllib.parse.quote(tenant, safe='')}" if tenant else "")
+        path = base.rstrip("/") + (
+            f"/{urllib.parse.quote(utf8_bytes(tenant), safe='')}" if tenant else ""
+        )
         path += operation.path.format_map(values)
         headers = _request_headers(call, A2A_TYPE)
         if method == "POST":
@@ -5840,7 +5842,8 @@ class RestBinding(Binding):
             name: str(value).lower() if isinstance(value, bool) else value
             for name, value in params.items()
         }
-        return urllib.parse.urlencode(texts, doseq=True, quote_via=urllib.parse.quote)
+        quote = urllib.parse.quote
+        return urllib.parse.urlencode(texts, doseq=True, errors="replace", quote_via=quote)
 
     def reply(
         self, call: Call, status: int, headers: Mapping[str, str], body: bytes,
@@ -6220,7 +6223,11 @@ def read_url(text: str) -> Url:
 
 def _encode(text: str) -> str:
     """Percent-encode what may not stand in a path or query."""
-    return text if _URL_CHARS.issuperset(text) else urllib.parse.quote(text, safe=_URL_SIGNS)
+    return (
+        text
+        if _URL_CHARS.issuperset(text)
+        else urllib.parse.quote(utf8_bytes(text), safe=_URL_SIGNS)
+    )
 
 
 def packed_address(text: str) -> bytes:
@@ -8964,7 +8971,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 def _forms(secret: str) -> set[str]:
     escaped = json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]
-    return {secret, urllib.parse.quote(secret, safe=""), *escaped}
+    return {secret, urllib.parse.quote(utf8_bytes(secret), safe=""), *escaped}
 
 
 # --- identity providers -------------------------------------------------------------------------
@@ -10491,6 +10498,8 @@ class Link:
         self._secrets = options.secrets()
         check_header_names([*(options.headers or ()), *(options.card_headers or ())])
         check_transports(options.transport)
+        for text in options.trusted_origins:
+            read_origin(text)
         self._transports: dict[Interface, HttpTransport] = {}
         self.pool = Pool(
             TlsOptions(
@@ -12529,6 +12538,8 @@ class Folder:
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
+        if os.path.exists(self.path) and not os.path.isdir(self.path):
+            raise UsageError(f"{self.path} is no folder")
         self._seen: list[tuple[str, int, int]] = []  # by news: what it saw last time
         self._until = 0.0  # and when something changes all the same
 
@@ -13817,6 +13828,8 @@ def load_agent(
     path, _, name = str(source).rpartition(":")
     if path.endswith(".py"):
         return FunctionAgent(_load_function(path, name))
+    if name.endswith(".py"):
+        raise UsageError(f"No function of {source} is named", hint=f"{source}:FUNCTION")
     raise UsageError(
         f"No agent {source!r}", hint="Known are files, echo, FILE.py:FUNCTION and exec:COMMAND"
     )
@@ -16198,7 +16211,7 @@ Credentials
 Sign-in
   grant  client-credentials|device|browser  typed  how, instead of the best that there is
 Connection
-  connect-timeout  DURATION  =10s  how long connecting may take
+  connect-timeout  DURATION  =10s  how long connecting may take; 0 for no limit
   ca  FILE  trusted A2A_TLS_CA  authorities to trust instead of the system's
   cert  FILE  trusted A2A_TLS_CERT  a client certificate
   key  FILE  trusted A2A_TLS_KEY  its private key
@@ -16408,6 +16421,12 @@ def _read_media_type(text: str) -> str:
     return text
 
 
+def _read_extension(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s,\x00-\x20\x7f]+", text):
+        raise ValueError("is no URI such as https://example.com/ext/v1")
+    return text
+
+
 def _read_user(text: str) -> str:
     if text and ":" not in text:
         raise ValueError("is not USER:PASSWORD")
@@ -16444,6 +16463,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "STATE": _read_state,
     "TIME": _read_time,
     "TYPE": _read_media_type,
+    "URI": _read_extension,
     "USER:PASSWORD": _read_user,
     "VERSION": _read_version,
 }
@@ -16724,7 +16744,8 @@ def _check_env_file(prefix: str, layer: Layer, warn: Callable[[str], None]) -> N
     for name in layer.values:
         known = variables.get(name)
         if known is None and name.startswith(prefix):
-            warn(f"{name} in {layer.where} is no setting. {_similar(name, variables, '')}".strip())
+            meant = _similar(name, variables, "")
+            warn(f"{name} in {layer.where} is no setting" + (f": {meant}" if meant else ""))
         elif known and layer.found and known.trusted:
             warn(f"{name} in {layer.where} is ignored: name the file with --config to trust it")
     if any(option.secret and layer.values.get(name) for name, option in variables.items()):
@@ -17167,8 +17188,11 @@ def use_alias(run: Invocation, name: str) -> str:
         entry = aliases.get("agents", aliases).get(name)
     except (JsonError, AttributeError):
         raise UsageError(f"{path} is no JSON object of aliases") from None
-    if not isinstance(entry, dict):
-        return entry if isinstance(entry, str) else name
+    if entry is None or isinstance(entry, str):
+        return entry or name
+    where = entry.get("cardUrl") or entry.get("url") if isinstance(entry, dict) else None
+    if not isinstance(where, str):
+        raise UsageError(f"{path}: {name} has no url")
     settings = {key: value for key, value in entry.items() if key not in ("url", "cardUrl")}
     unknown = [key for key in settings if key not in CLI_OPTIONS]
     if unknown:
@@ -17177,7 +17201,7 @@ def use_alias(run: Invocation, name: str) -> str:
     run.settings.layers.insert(0, Layer(f"{name} in {path}", values))
     if any(key in CREDENTIALS for key in settings):
         _check_mode(path, run.console.warn)
-    return str(entry.get("cardUrl") or entry.get("url") or name)
+    return where
 
 
 def _setting_text(value: Json) -> str:
@@ -17246,7 +17270,7 @@ def open_client(run: Invocation, ask: bool = False) -> Client:
         extensions=get["extension"],
         timeout_s=get["timeout"] or None,
         idle_timeout_s=get["idle-timeout"] or None,
-        connect_timeout_s=get["connect-timeout"],
+        connect_timeout_s=get["connect-timeout"] or DURATION_S,
         poll_interval_s=get["poll-interval"],
         insecure=get["insecure"],
         require_signed_cards=get["require-signed-cards"],
@@ -17349,14 +17373,14 @@ def _file_part(text: str, media_type: str) -> Object:
 def _data_part(text: str, media_type: str) -> Object:
     if text == "-":
         data = sys.stdin.buffer.read()
-    elif text.lstrip()[:1] in ("{", "["):
+    elif text.lstrip()[:1] in ("{", "[") or not os.path.exists(text):
         data = text.encode("utf-8", "surrogateescape")
     else:
         data = file_bytes(text)
     try:
         value = read_json(data)
     except JsonError as error:
-        raise UsageError(f"--data {text[:80]}: {error}") from None
+        raise UsageError(f"--data {text[:80]!r} is no file, and no JSON: {error}") from None
     return {"data": value, "mediaType": media_type or JSON_TYPE}
 
 

@@ -504,6 +504,16 @@ class ClientReplyTest(unittest.TestCase):
         body = {"jsonrpc": "2.0", "id": "r1", "error": None, "result": {"task": TASK}}
         self.assertEqual({"task": TASK}, self.reply(a2a.JSONRPC, 200, body))
 
+    def test_what_no_utf_8_holds_can_still_be_asked_for(self):
+        """A shell gives such bytes as lone surrogates: no task has that id, and nothing breaks."""
+        for binding, operation, params in (
+            (a2a.REST, "GetTask", {"id": "\udcff", "tenant": "\udcfe"}),
+            (a2a.REST, "ListTasks", {"contextId": "\udcff"}),
+            (a2a.JSONRPC, "GetTask", {"id": "\udcff"}),
+        ):
+            _, target, _, _ = binding.request(asked(operation, params), "/")
+            self.assertTrue(target.isascii())
+
     def test_an_object_of_another_kind_is_no_answer(self):
         listing = "ListTasks"
         for value in ({}, {"tasks": []}, {"page_size": 0}, {"nextPageToken": "", "x": 1}):

@@ -1520,8 +1520,8 @@ class SignInTest(ClientCase):
         ):
             self.client(agent, bearer="t0ken", **options).get("t1")
             self.assertEqual("Bearer t0ken", other.calls[-1][2]["authorization"])
-        client = self.client(agent, bearer="t", trusted_origins=["./x"])
-        self.fails(a2a.UsageError, client.get, "t")
+        for text in ("./x", "not an origin", "ftp://h"):  # told before anything is asked
+            self.fails(a2a.UsageError, self.client, agent, trusted_origins=[text])
 
     def test_an_interface_that_may_not_have_them_gives_way_to_one_that_may(self):
         """AUTH-01: the agent's own origin is taken, with a warning."""

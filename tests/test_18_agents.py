@@ -455,6 +455,7 @@ class Loading(unittest.TestCase):
         for source, text in (
             ("nothing", "No agent"),
             (str(self.folder / "missing.py") + ":agent", "No file"),
+            (str(self.folder / "d_plain_x.py"), "No function of"),
             (broken + ":agent", "ZeroDivisionError"),
             (leaves + ":agent", "SystemExit"),
             (plain + ":missing", "missing"),

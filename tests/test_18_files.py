@@ -723,8 +723,10 @@ class Mishaps(Answering):
     def test_a_folder_that_cannot_be_made_is_said(self):
         path = os.path.join(self.folder.path, "file")
         a2a.write_whole(path, "")
-        with self.assertRaisesRegex(a2a.UsageError, "cannot be made"):
-            a2a.Server("files", port=0, folder=a2a.FolderOptions(path)).start()
+        for below, said in (("", "is no folder"), ("below", "cannot be made")):
+            options = a2a.FolderOptions(os.path.join(path, below) if below else path)
+            with self.assertRaisesRegex(a2a.UsageError, said):
+                a2a.Server("files", port=0, folder=options).start()
 
     def test_the_folder_of_a_cancelled_task_goes_after_a_while(self):
         self.change(a2a, "CANCELLED_S", 0.0)

@@ -176,6 +176,7 @@ class ValueTest(unittest.TestCase):
             "message-metadata": "{",
             "page-size": "99999999999",
             "after": "yesterday",
+            "extension": "not a uri",
             "basic": "nobody",
             "media-type": "no type",
             "accept": "text",
@@ -545,6 +546,32 @@ class UsageTest(Folder):
         self.assertEqual(2, done.returncode, done.stderr)
         self.assertIn("Error: cannot make file/below: ", done.stderr)
 
+    def test_bytes_that_are_no_utf_8_break_nothing(self):
+        agent = Scripted(lambda *_: a2a.TaskNotFoundError())
+        self.addCleanup(agent.__exit__)
+        for words in (
+            ("task", "get", agent.url, "\udcff"),
+            ("send", agent.url, "x", "--task-id", "\udcff", "--bearer", "\udcff\udcfe"),
+        ):
+            done = self.cli(*words)
+            self.assertEqual(1, done.returncode, done.stderr)
+            self.assertIn("Code: TaskNotFoundError", done.stderr)
+        done = self.cli("card", "get", "http://127.0.0.1:1/\udcff")
+        self.assertEqual(3, done.returncode, done.stderr)
+
+    def test_no_limit_on_connecting_is_none(self):
+        agent = Scripted(lambda *_: task("COMPLETED"))
+        self.addCleanup(agent.__exit__)
+        done = self.cli("task", "get", agent.url, "t-1", "--connect-timeout", "0")
+        self.assertEqual(0, done.returncode, done.stderr)
+
+    def test_a_folder_that_is_a_file_is_a_usage_error(self):
+        path = self.write(self.work / "file", "")
+        for command in ("serve", "status", "stop", "inbox", "wait", "watch", "reply t x"):
+            done = self.cli(*command.split(), "--dir", path)
+            self.assertEqual(2, done.returncode, command)
+            self.assertIn(f"Error: {path} is no folder\n", done.stderr)
+
     def test_one_task_is_named_and_once(self):
         for words, said in (
             ("get URL", "no task is named"),
@@ -688,7 +715,10 @@ class AgentTest(Folder):
         other = path.rename(self.home / "other.json")
         self.assertEqual(0, self.cli("send", "-a", "one", "hi", "--agents", other).returncode)
         self.assertNotEqual(0, self.cli("send", "one", "hi").returncode)
-        for text in ("[]", "{", '{"x": {"url": "h", "nonsense": 1}}'):
+        for text in (
+            "[]", "{", '{"x": {"url": "h", "nonsense": 1}}', '{"x": 5}', '{"x": {}}',
+            '{"x": {"url": 7}}',
+        ):  # fmt: skip
             other.write_text(text, encoding="utf-8")
             self.assertEqual(2, self.cli("send", "x", "hi", "--agents", other).returncode)
 
@@ -774,6 +804,8 @@ class InputTest(Folder):
         wanted = {"data": [1], "mediaType": "application/json"}
         self.assertEqual([wanted], self.parts("--data", "v.json"))
         self.assertEqual([wanted], self.parts("--data", "[1]"))
+        for text, value in (("null", None), ('"x"', "x"), ("7", 7)):
+            self.assertEqual([{**wanted, "data": value}], self.parts("--data", text))
         for bad in ("none.json", "{", '{"a":NaN}'):
             done = self.cli("send", "http://127.0.0.1:1", "--data", bad, "-o", "json")
             self.assertEqual((2, "A2ACLI_ERR_USAGE"), (done.returncode, envelope(done)["code"]))
