@@ -262,7 +262,7 @@ class SettingsTest(Folder):
 
     def test_every_option_has_a_variable_but_those_of_the_command_line(self):
         typed = {name for name, option in a2a.CLI_OPTIONS.items() if option.typed}
-        actions = {"detach", "ask", "auth", "fail", "reject", "progress", "grant"}
+        actions = {"detach", "ask", "auth", "fail", "reject", "progress", "grant", "turn"}
         self.assertEqual({"stream", "help", "version"}, typed - actions)
         env = {"A2ACLI_STREAM": "1", "A2ACLI_VERBOSE": "1", "A2ACLI_NO_WAIT": "1"}
         rows = self.shown(env=env)
