@@ -17975,6 +17975,7 @@ def say_ready(run: Invocation, facts: Object) -> None:
 def keep_folder(folder: Folder, server: Server) -> Callable[[], None]:
     """Hold a folder while a server runs; stop the server when stop is asked for.
 
+    A server whose folder was taken away is stopped too: nobody could find it any more.
     Raises   UsageError: another server has it
     The result gives it back.
     """
@@ -17991,7 +17992,7 @@ def keep_folder(folder: Folder, server: Server) -> Callable[[], None]:
 
     def watch() -> None:
         while not over.wait(STOP_LOOK_S):
-            if os.path.exists(folder.at("stop")):
+            if os.path.exists(folder.at("stop")) or not os.path.exists(folder.at("lock")):
                 server.stop()
                 return
 

@@ -30,7 +30,8 @@ class FolderCase(unittest.TestCase):
 
     def cli(self, *arguments, status=0, **options):
         done = support.run_main(*arguments, cwd=self.work, **options)
-        self.assertEqual(status, done.returncode, f"{done.stdout}\n{done.stderr}")
+        if status is not None:
+            self.assertEqual(status, done.returncode, f"{done.stdout}\n{done.stderr}")
         return done
 
     def json(self, *arguments, **options):
@@ -357,6 +358,18 @@ class DetachTest(FolderCase):
         self.assertFalse(os.path.exists(self.folder.at("server.json")))
         self.cli("send", ready["url"], "hi", status=3)
         self.assertEqual("Server: was not running\n", self.cli("stop").stdout)
+
+    @unittest.skipIf(os.name == "nt", "what is open cannot be removed")
+    def test_a_server_whose_folder_was_taken_away_ends(self):
+        """As `git clean -fdx` does: it would keep its port, and no command would find it."""
+        url = json.loads(self.serve("--agent", "files", "-o", "json").stdout)["url"]
+        shutil.rmtree(self.folder.path)
+        for _ in range(100):
+            if self.cli("card", "get", url, status=None).returncode:
+                break
+            time.sleep(0.1)
+        self.cli("card", "get", url, status=3)
+        self.assertFalse(os.path.exists(self.folder.path))
 
     def test_a_server_that_cannot_start_says_why(self):
         error = self.error("serve", "--detach", "--agent", "nonsense")

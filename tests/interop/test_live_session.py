@@ -178,12 +178,7 @@ class LiveTest(unittest.TestCase):
             time.sleep(0.1)
 
     def is_watched(self):
-        if not os.path.exists(self.folder.at("watch.lock")):
-            return False
-        lock = a2a.hold_lock(self.folder.at("watch.lock"))
-        if lock is not None:
-            lock.close()
-        return lock is None
+        return self.folder.serving("watch.lock")
 
     def test_a_task_wakes_a_session_which_answers_it_and_takes_its_server_along(self):
         url = a2a.read_whole(self.folder.at("server.json"))["url"]
