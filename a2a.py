@@ -18346,7 +18346,7 @@ def run_session(run: Invocation) -> None:
     # One process of Claude Code has one session after another, and its server serves them all.
     owner = environ.get("CLAUDE_PID") or session
     secrets = environ.get("CLAUDE_PLUGIN_DATA") or config_folder()
-    secrets = os.path.join(secrets, f"session-{session}.env")
+    secrets = os.path.join(secrets, f"session-{session}-{owner}.env")
     if words == ["start"]:
         start_session(run, {"A2A_SESSION": owner, "A2A_SERVE_DIR": folder.path}, secrets)
     elif words == ["end"]:
@@ -18354,10 +18354,19 @@ def run_session(run: Invocation) -> None:
         whose = str(read_whole(folder.at("server.json")).get("session"))
         if not goes_on and (whose == owner or _killed(whose)):
             stop_server(folder)
-        with contextlib.suppress(OSError):
-            os.unlink(secrets)
+        drop_secrets(secrets)
     else:
         raise UsageError("session start, or session end")
+
+
+def drop_secrets(path: str) -> None:
+    """Remove a session's file of credentials, and those of sessions that were killed."""
+    folder, name = os.path.split(path)
+    for other in os.listdir(folder) if os.path.isdir(folder) else ():
+        found = re.fullmatch(r"session-\w+-(\w+)\.env", other)
+        if found and (other == name or _killed(found[1])):
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(folder, other))
 
 
 def start_session(run: Invocation, given: dict[str, str], secrets: str) -> None:

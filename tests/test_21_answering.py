@@ -517,15 +517,18 @@ class HooksTest(unittest.TestCase):
     @unittest.skipIf(os.name == "nt", "no way to look for a process")
     def test_the_server_of_a_session_that_was_killed_ends_with_the_next_one(self):
         with support.Process([sys.executable, "-c", "import time; time.sleep(60)"]) as claude:
-            options = {"CLAUDE_PLUGIN_OPTION_autoServe": "1", "CLAUDE_PLUGIN_OPTION_servePort": "0"}
+            options = {"CLAUDE_PLUGIN_OPTION_autoServe": "1", "CLAUDE_PLUGIN_OPTION_servePort": "0",
+                       "CLAUDE_PLUGIN_OPTION_clientBearer": "t"}  # fmt: skip
             self.hook("start", CLAUDE_PID=str(claude.popen.pid), **options)
             folder = a2a.Folder(str(self.project / ".a2a"))
             self.hook("end", session="s-2", CLAUDE_PID=str(os.getpid()))
             self.assertTrue(folder.serving(), "its own goes on")
+            self.assertEqual(1, len(list(self.data.iterdir())))
             claude.kill()
             claude.wait()
         self.hook("end", session="s-2", CLAUDE_PID=str(os.getpid()))
         self.assertFalse(folder.serving())
+        self.assertEqual([], list(self.data.iterdir()), "its credentials go")
 
     def test_a_hook_that_is_called_wrongly(self):
         for word, stdin in (
