@@ -9590,13 +9590,17 @@ class OAuth:
         if grant != ALONE and not options.ask:
             raise needs_person
         scope = " ".join(options.scopes(scheme))
+        names = "token_endpoint", "revocation_endpoint"
+        place, end = (self._requests.endpoint(ends, name) for name in names)
+        if not (ends["trusted"] or _same_origin(end, place)):
+            end = ""  # where a bad provider would be told tokens of a good one
         answer = self._requests.run(grant, ends, agent, _asked(scope, options.audience), patience)
         entry = {
             "agent": agent,
             "urls": urls,
             "issuer": options.issuer,
-            "tokenEndpoint": self._requests.endpoint(ends, "token_endpoint"),
-            "revocationEndpoint": self._requests.endpoint(ends, "revocation_endpoint"),
+            "tokenEndpoint": place,
+            "revocationEndpoint": end,
             "authMethods": _texts(ends, "token_endpoint_auth_methods_supported"),
             "grant": grant,
             "clientId": options.client_id,
@@ -12547,11 +12551,22 @@ class Folder:
         """Give the path of something in it."""
         return os.path.join(self.path, *names)
 
+    def check(self) -> None:
+        """Refuse links: with a project comes what others put into it, and they lead anywhere.
+
+        Raises  UsageError
+        """
+        for path in (self.path, *map(self.at, _names_in(self.path))):
+            if os.path.islink(path):
+                hint = "remove it; --dir names another folder"
+                raise UsageError(f"{path} is a link, which may lead anywhere", hint=hint)
+
     def make(self) -> None:
         """Make it, for its owner alone and out of sight of git.
 
         Raises  UsageError
         """
+        self.check()
         try:
             for name in ("tasks", "done"):
                 os.makedirs(self.at(name), 0o700, exist_ok=True)
@@ -12596,7 +12611,7 @@ class Folder:
         names = sorted(os.listdir(self.at("tasks"))) if os.path.isdir(self.at("tasks")) else []
         for name in names:
             folder = self.at("tasks", name)
-            task = read_whole(os.path.join(folder, "task.json"))
+            task = {} if os.path.islink(folder) else read_whole(os.path.join(folder, "task.json"))
             if task:
                 found.append({**task, "name": name, "folder": folder, "stage": stage(folder, task)})
         return sorted(found, key=lambda task: str(task.get("createdAt", "")))
@@ -15568,6 +15583,7 @@ class KeySet:
         self._threads = Threads(1)
         self._keys: list[Key] = []
         self._read_at = self._tried_at = -NEVER
+        self._failing = False  # then nobody whose key is known waits for the next try
         self._fetching: asyncio.Task[None] | None = None
 
     async def get(self, newer: bool = False) -> list[Key]:
@@ -15579,7 +15595,8 @@ class KeySet:
         if newer or clock - self._read_at > JWKS_FRESH_S:
             if self._fetching is None and clock - self._tried_at > JWKS_RETRY_S:
                 self._fetching = asyncio.ensure_future(self._refresh())
-            if self._fetching is not None:
+            stale = clock - self._read_at > JWKS_KEEP_S
+            if self._fetching is not None and (newer or stale or not self._failing):
                 await asyncio.shield(self._fetching)
         if clock - self._read_at > JWKS_KEEP_S:
             raise HttpError(503, "The identity provider's keys are not to be had: try again later")
@@ -15588,7 +15605,9 @@ class KeySet:
     async def _refresh(self) -> None:
         try:
             await self.fetch()
+            self._failing = False
         except A2AError as error:
+            self._failing = True
             log(f"Warning: the keys of {self._issuer} could not be fetched: {error}")
         finally:
             self._fetching = None
@@ -16022,6 +16041,9 @@ def check_options(options: ServerOptions, guarded: bool) -> None:
 
     guarded  callers need a credential
     """
+    for name, default in ServerOptions()._asdict().items():
+        if isinstance(default, tuple) and isinstance(getattr(options, name), str):
+            raise UsageError(f"{name} is a list of texts, not one text")  # `in` would look inside
     wrong = [name for name in options.transports if name not in BINDINGS]
     if wrong or not options.transports:
         known = ", ".join(BINDINGS)
@@ -18196,6 +18218,7 @@ def _killed(session: str) -> bool:
 def run_reply(run: Invocation) -> None:
     """Answer a task of the folder: files first, then the reply, then the bell."""
     folder, get = Folder(run.settings["dir"]), run.settings
+    folder.check()
     kinds = [kind for option, kind in REPLY_KINDS if get[option]]
     if len(kinds) > 1:
         raise UsageError("a reply is one of --ask, --auth, --fail, --reject and --progress")

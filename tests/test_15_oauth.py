@@ -636,6 +636,24 @@ class StrangeAnswerTest(OAuthCase):
                 with self.subTest(path=path, body=body):
                     self.assertLess(self.get_all(), 3)
 
+    def test_a_refresh_token_is_not_revoked_at_another_place_than_it_came_from(self):
+        """A card's provider could name the endpoints of a good one, and its own for revoking."""
+        self.pool.pause = lambda *_: None
+        self.idp.pages["/token"]["refresh_token"] = "r1"
+        self.idp.pages["/device"] = {
+            "device_code": "d", "user_code": "u", "verification_uri": "https://idp.example/"
+        }  # fmt: skip
+        with FakeProvider() as bad:
+            bad.pages["/revoke"] = {}
+            ends = self.idp.metadata(issuer=bad.url, revocation_endpoint=bad.url + "/revoke")
+            bad.pages[OPENID] = ends
+            detail = {"openIdConnectUrl": bad.url + OPENID}
+            scheme = a2a.Scheme("o", "bearer", "a token", detail=detail)
+            oauth = self.oauth(ask=self.ask)
+            self.assertEqual("r1", self.get(oauth, scheme)["refreshToken"])
+            self.assertEqual(1, len(oauth.forget("", a2a.ENDLESS)))
+            self.assertEqual(["GET " + OPENID], bad.asked)
+
     def test_strange_values_in_the_file(self):
         entry = {"agent": self.agent, "urls": a2a.scheme_urls(self.device()), "issuer": "",
                  "tokenEndpoint": self.idp.url + "/token", "revocationEndpoint": "",

@@ -42,6 +42,36 @@ class FolderTest(unittest.TestCase):
             self.assertEqual(0o700, stat.S_IMODE(os.stat(self.folder.path).st_mode))
             self.assertEqual(0o600, stat.S_IMODE(os.stat(self.folder.at(".gitignore")).st_mode))
 
+    def test_links_that_came_with_a_project_lead_nowhere(self):
+        """Through them a server would clear folders and empty files that are none of its own."""
+        outside = tempfile.TemporaryDirectory()
+        self.addCleanup(outside.cleanup)
+        for name in ("done", "tasks", "a2a.db-server", "server.log", "bell"):
+            with tempfile.TemporaryDirectory() as project:
+                folder = a2a.Folder(os.path.join(project, ".a2a"))
+                os.mkdir(folder.path, 0o755)
+                self.link(outside.name, folder.at(name))
+                with self.assertRaisesRegex(a2a.UsageError, f"{name} is a link"):
+                    folder.make()
+                self.assertEqual([name], os.listdir(folder.path))
+        with tempfile.TemporaryDirectory() as project:
+            folder = a2a.Folder(os.path.join(project, ".a2a"))
+            self.link(outside.name, folder.path)
+            with self.assertRaisesRegex(a2a.UsageError, ".a2a is a link"):
+                folder.make()
+        self.assertEqual([], os.listdir(outside.name))
+
+    def link(self, target, path):
+        try:
+            os.symlink(target, path)
+        except OSError:
+            self.skipTest("no right to make links")
+
+    def test_a_link_is_no_task(self):
+        task = self.task()
+        self.link(str(task), self.folder.at("tasks", "linked"))
+        self.assertEqual(["calm-otter"], [task["name"] for task in self.folder.tasks()])
+
     def test_news_is_what_may_have_changed(self):
         def look():
             tasks = self.folder.news()

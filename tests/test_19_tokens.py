@@ -8,6 +8,7 @@ import json
 import pathlib
 import ssl
 import sys
+import threading
 import time
 import unittest
 import unittest.mock
@@ -340,6 +341,11 @@ class StartTest(ServerCase):
         ):
             self.refused(a2a.UsageError, said, **options)
 
+    def test_one_text_is_no_list_of_audiences(self):
+        """A token for a part of the text, for its letters, would be let in."""
+        for name in ("oidc_audience", "oidc_extra_issuers", "required_scopes", "allow_hosts"):
+            self.refused(a2a.UsageError, f"{name} is a list", **{name: "https://agent.example"})
+
     def test_a_lazy_start(self):
         keys = self.idp.pages.pop("/keys")
         server = self.serve(oidc_lazy=True)
@@ -493,6 +499,27 @@ class KeyTest(TokenCase):
             self.publish(KEY)
             self.clock += a2a.JWKS_RETRY_S + 1
             await issuer.verify(self.token(sub="carol"), b"")
+
+        self.run_with(test)
+
+    def test_an_issuer_that_hangs_keeps_nobody_waiting_whose_key_is_known(self):
+        async def test(issuer):
+            keys, go_on = self.idp.pages["/keys"], threading.Event()
+            self.idp.pages["/keys"] = (500, {})
+            self.clock += 3600
+            await issuer.verify(self.token(), b"")  # waits, and learns that the issuer fails
+            self.idp.pages["/keys"] = lambda form: go_on.wait(30) and keys
+            self.clock += a2a.JWKS_RETRY_S + 1
+            stranger = asyncio.ensure_future(issuer.verify(self.token(NEXT), b""))
+            await asyncio.sleep(0)
+            for number in range(3):
+                await issuer.ready()
+                await issuer.verify(self.token(sub=f"s{number}"), b"")
+            self.assertFalse(stranger.done())
+            go_on.set()
+            with self.assertRaises(a2a.TokenRefused):
+                await stranger
+            self.assertEqual(3, self.fetches())
 
         self.run_with(test)
 
