@@ -16041,9 +16041,7 @@ def check_options(options: ServerOptions, guarded: bool) -> None:
 
     guarded  callers need a credential
     """
-    for name, default in ServerOptions()._asdict().items():
-        if isinstance(default, tuple) and isinstance(getattr(options, name), str):
-            raise UsageError(f"{name} is a list of texts, not one text")  # `in` would look inside
+    _check_lists(options)
     wrong = [name for name in options.transports if name not in BINDINGS]
     if wrong or not options.transports:
         known = ", ".join(BINDINGS)
@@ -16064,6 +16062,13 @@ def check_options(options: ServerOptions, guarded: bool) -> None:
     local = options.host == "localhost" or packed_address(options.host) != b""
     if not (local and is_loopback(options.host)):
         _check_exposure(options, guarded)
+
+
+def _check_lists(options: ServerOptions) -> None:
+    """Refuse one text where texts are wanted: every part of it would do."""
+    for name, default in ServerOptions()._asdict().items():
+        if isinstance(default, tuple) and isinstance(getattr(options, name), str):
+            raise UsageError(f"{name} is a list of texts, not one text")
 
 
 def _check_tokens(options: ServerOptions) -> None:
