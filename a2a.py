@@ -9590,8 +9590,8 @@ class OAuth:
         if grant != ALONE and not options.ask:
             raise needs_person
         scope = " ".join(options.scopes(scheme))
-        names = "token_endpoint", "revocation_endpoint"
-        place, end = (self._requests.endpoint(ends, name) for name in names)
+        place = self._requests.endpoint(ends, "token_endpoint")
+        end = self._requests.endpoint(ends, "revocation_endpoint")
         if not (ends["trusted"] or _same_origin(end, place)):
             end = ""  # where a bad provider would be told tokens of a good one
         answer = self._requests.run(grant, ends, agent, _asked(scope, options.audience), patience)
