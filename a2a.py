@@ -18126,7 +18126,7 @@ TASK_FIELDS = (
 def run_wait(run: Invocation) -> None:
     """Wait until a turn is there that nobody has taken up; take it up."""
     folder, timeout_s = Folder(run.settings["dir"]), run.settings["timeout"]
-    until = time.monotonic() + (timeout_s or float("inf"))
+    until, told = time.monotonic() + (timeout_s or float("inf")), False
     while True:
         tasks = [task for task in folder.news() or () if task["stage"] == "waiting"]
         if tasks:
@@ -18134,6 +18134,9 @@ def run_wait(run: Invocation) -> None:
         if time.monotonic() >= until:
             raise TimeoutExpired(f"no task came within {timeout_s:g} s", hint="wait again")
         go_on_small(run)
+        if not (told or folder.serving()):
+            run.console.warn(f"no server runs on {folder.path} yet")
+        told = True
         time.sleep(LOOK_S)
     for task in tasks:
         folder.pick(task)

@@ -198,10 +198,13 @@ class InboxTest(FolderCase):
     def test_wait_is_woken_by_a_task(self):
         command = [sys.executable, support.A2A, "wait", "--dir", self.folder.path, "-o", "json"]
         with support.Process(command) as child:
+            said = f"Warning: no server runs on {self.folder.path} yet"
+            child.wait_for(said, "stderr")
             time.sleep(0.7)
             self.task()
             self.assertEqual(0, child.wait())
             self.assertIn("id-calm-otter", child.stdout)
+            self.assertEqual(said + "\n", child.stderr, "once")
 
     def test_watch_in_this_process(self):
         self.task()
