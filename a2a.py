@@ -15004,6 +15004,7 @@ class ServerOptions(NamedTuple):
     oidc_issuer  of the tokens that callers show, as their iss has it
     oidc_audience, required_scopes   what a token must be for, one of these, and allow, all of these
     oidc_extra_issuers, oidc_client_is_audience, oidc_roles_are_scopes   as TokenRules has them
+    oidc_ca      authorities to trust for the issuer's own server, in place of the system's
     oidc_lazy    start although the issuer does not answer
     auth_failures_a_minute  sign-ins of one peer that may fail; for all of these 0 means no limit
     lenient_version  take a request without A2A-Version for 1.0
@@ -15041,6 +15042,7 @@ class ServerOptions(NamedTuple):
     oidc_extra_issuers: Sequence[str] = ()
     oidc_client_is_audience: bool = False
     oidc_roles_are_scopes: bool = False
+    oidc_ca: str = ""
     oidc_lazy: bool = False
     auth_failures_a_minute: int = AUTH_FAILURES_A_MINUTE
     lenient_version: bool = False
@@ -15501,7 +15503,7 @@ class Issuer:
             options.oidc_roles_are_scopes,
         )
         self._clock = clock
-        self._keys = KeySet(self._issuer, clock)
+        self._keys = KeySet(self._issuer, options.oidc_ca, clock)
         self._seen: dict[bytes, tuple[float, Object]] = {}  # until when, claims; oldest first
 
     async def open(self) -> None:
@@ -15576,10 +15578,10 @@ class KeySet:
     metadata, place   of the issuer, and where that was found
     """
 
-    def __init__(self, issuer: str, clock: Callable[[], float]) -> None:
+    def __init__(self, issuer: str, ca: str, clock: Callable[[], float]) -> None:
         self.metadata: Object = {}
         self.place = ""
-        self._issuer, self._clock = issuer, clock
+        self._issuer, self._tls, self._clock = issuer, TlsOptions(ca), clock
         self._threads = Threads(1)
         self._keys: list[Key] = []
         self._read_at = self._tried_at = -NEVER
@@ -15619,7 +15621,7 @@ class KeySet:
         self._read_at = self._clock()
 
     def _load(self) -> list[Key]:
-        with contextlib.closing(Pool()) as pool:
+        with contextlib.closing(Pool(self._tls)) as pool:
             if not self.metadata:
                 self.place, self.metadata = discover(pool, self._issuer)
             keys = read_jwks(fetch_json(pool, str(self.metadata.get("jwks_uri"))))
@@ -16288,6 +16290,7 @@ Server
   oidc-extra-issuers  WORDS  -  further values of iss, with the same keys (Entra has two)
   oidc-client-is-audience  -  -  a token without aud is for its client (Cognito)
   oidc-roles-are-scopes  -  -  roles count as scopes (applications in Entra)
+  oidc-ca  FILE  -  trust these authorities for the issuer's server (default: the system's)
   oidc-lazy  -  -  start although the issuer does not answer
   auth-failures-per-minute  N  =20  failed sign-ins of an address, which a proxy's callers share
   lenient-version  -  -  take a request without A2A-Version for 1.0
@@ -17851,6 +17854,7 @@ def serve_from(run: Invocation, agent: Any, held: Folder | None = None, **defaul
         "oidc_extra_issuers": get["oidc-extra-issuers"],
         "oidc_client_is_audience": get["oidc-client-is-audience"],
         "oidc_roles_are_scopes": get["oidc-roles-are-scopes"],
+        "oidc_ca": get["oidc-ca"],
         "oidc_lazy": get["oidc-lazy"],
     }
     secret = ("tls-key-password-file", "card-signing-key", "card-signing-key-password-file")

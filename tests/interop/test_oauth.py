@@ -243,8 +243,8 @@ class TlsTest(unittest.TestCase):
         """AUTH-24: over mutual TLS, to a server that checks the binding (RFC 8705 section 3)."""
         arguments = ["--agent", "echo", "--oidc-issuer", self.provider.url,
                      "--oidc-audience", AUDIENCE, "--tls-client-ca", self.ca,
-                     "--tls-cert", self.folder / "server.pem"]  # fmt: skip
-        with support.Served(*arguments, env={"SSL_CERT_FILE": self.ca}) as server:
+                     "--tls-cert", self.folder / "server.pem", "--oidc-ca", self.ca]  # fmt: skip
+        with support.Served(*arguments) as server:
             own = {"ca": self.ca, "cert": str(self.folder / "client.pem")}
             for binding in ("JSONRPC", "GRPC"):
                 oauth = a2a.OAuthOptions("cert", issuer=self.provider.url)
