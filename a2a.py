@@ -13420,8 +13420,7 @@ class Desk:
             mode = self.options.task_mode
             mode += f": {TASK_MODES[mode]}" if mode in TASK_MODES else ""
             write_whole(self.at("prompt.md"), write_prompt(turn, unpack(turn), how, mode))
-            params = {name: value for name, value in turn.params.items() if name != "message"}
-            _write_saved(self.at("saved.json"), turn.caller, params, turn.task)
+            _write_saved(self.at("saved.json"), turn.caller, turn.params, turn.task)
             self.task = {
                 "taskId": turn.message["taskId"],
                 "contextId": turn.message["contextId"],
@@ -13444,7 +13443,7 @@ class Desk:
             if self._over or not saved:
                 return False
             apply(saved["task"], {"message": message})
-            saved["params"] = {name: value for name, value in params.items() if name != "message"}
+            saved["params"] = params
             ends = stage(self.path, self.task) not in ("replied", "collected")
             if ends:
                 status = {"state": SUBMITTED, "timestamp": now()}
@@ -13793,7 +13792,8 @@ class FilesAgent(Agent):
 
 
 def _write_saved(path: str, caller: Sequence[str], params: Object, task: Object) -> None:
-    """Write what the next server has to know of a task."""
+    """Write what the next server has to know of a task; the history has the message."""
+    params = {name: value for name, value in params.items() if name != "message"}
     saved = {"caller": list(caller), "params": params, "task": task}
     write_whole(path, write_json(saved))
 
@@ -17980,7 +17980,7 @@ def own_command() -> list[str]:
         f"import sys; sys.path[:] = [{here!r}, *filter(None, sys.path)]; import a2a; "
         "sys.exit(a2a.main())"
     )
-    return [sys.executable, "-c", program]
+    return [sys.executable, *["-I"] * sys.flags.isolated, "-c", program]
 
 
 def refuse_second(folder: Folder) -> None:

@@ -408,6 +408,15 @@ class DetachTest(FolderCase):
         self.assertIn("Server: stopped\n", self.cli("status").stdout)
         self.assertTrue(self.folder.serving() or self.serve().stdout.startswith("Ready: "))
 
+    def test_an_isolated_interpreter_starts_isolated_ones(self):
+        program = (
+            "import sys; sys.path.insert(0, sys.argv[1]); import a2a; print(a2a.own_command()[:-1])"
+        )
+        for flags in ([], ["-I"]):
+            command = [sys.executable, *flags, "-c", program, str(support.ROOT)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            self.assertEqual(f"{[sys.executable, *flags, '-c']}\n", done.stdout)
+
     def test_what_lies_in_the_working_folder_is_not_run(self):
         for name in ("asyncio.py", "json.py", "a2a.py", "sitecustomize.py"):
             (self.work / name).write_text("raise SystemExit('hostile')", encoding="utf-8")
