@@ -16432,7 +16432,17 @@ def _read_binding(text: str) -> str:
 
 
 def _read_bindings(text: str) -> list[str]:
-    return [_read_binding(word) for word in text.split(",") if word.strip()]
+    names = [_read_binding(word) for word in text.split(",") if word.strip()]
+    if not names:
+        raise ValueError("names no transport")
+    return names
+
+
+def _read_skill(text: str) -> Object:
+    name, _, description = text.partition("=")
+    if not name:
+        raise ValueError("is neither ID nor ID=DESCRIPTION")
+    return {"id": name, "name": name, "description": description or name, "tags": [name]}
 
 
 def _read_words(text: str) -> list[str]:
@@ -16489,6 +16499,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "KEY:VALUE": _read_pair,
     "BINDING": _read_binding,
     "LIST": _read_bindings,
+    "SKILL": _read_skill,
     "WORDS": _read_words,
     "STATE": _read_state,
     "TIME": _read_time,
@@ -16783,7 +16794,7 @@ def _check_env_file(prefix: str, layer: Layer, warn: Callable[[str], None]) -> N
 
 
 def _check_mode(path: str, warn: Callable[[str], None]) -> None:
-    if os.name == "posix" and os.stat(path).st_mode & 0o077:
+    if os.name == "posix" and os.path.isfile(path) and os.stat(path).st_mode & 0o077:
         warn(f"{path} holds a credential and others may read it: chmod 600 {shell_quote(path)}")
 
 
@@ -17813,9 +17824,25 @@ def take_api_keys(run: Invocation) -> Object:
     path = run.settings["api-key-file"] or ""
     given = [layer.values.get("A2A_SERVE_API_KEY", "") for layer in run.settings.layers]
     os.environ.pop("A2A_SERVE_API_KEY", None)
-    if os.path.isfile(path):
-        _check_mode(path, run.console.warn)
+    _check_mode(path, run.console.warn)
     return {"api_keys": next(filter(None, given), None), "api_key_file": path}
+
+
+SERVER_OPTIONS = {  # options of Server that serve calls otherwise
+    "skills": "skill",
+    "allow_hosts": "allow-host",
+    "tasks_a_minute": "tasks-per-minute",
+    "queue": "max-queue",
+    "max_request_bytes": "max-request-mib",
+    "auth_failures_a_minute": "auth-failures-per-minute",
+}
+
+
+def server_options() -> dict[str, str]:
+    """Give the options of Server that serve has too, and what they are called there."""
+    names = {name: name.replace("_", "-") for name in ServerOptions._fields}
+    names.update(SERVER_OPTIONS)
+    return {name: option for name, option in names.items() if option in CLI_OPTIONS}
 
 
 def serve_from(run: Invocation, agent: Any, held: Folder | None = None, **defaults: Any) -> None:
@@ -17835,50 +17862,12 @@ def serve_from(run: Invocation, agent: Any, held: Folder | None = None, **defaul
             write_whole(held.at("server.json"), json_text({**facts, **whose}))
         say_ready(run, facts)
 
-    options = {
-        "public_url": get["public-url"],
-        "name": get["name"],
-        "description": get["description"],
-        "skills": [read_skill(text) for text in get["skill"]],
-        "card": get["card"],
-        "store": get["store"],
-        "tls_cert": get["tls-cert"],
-        "tls_key": get["tls-key"],
-        "tls_key_password_file": get["tls-key-password-file"],
-        "tls_client_ca": get["tls-client-ca"],
-        "card_signing_key": get["card-signing-key"],
-        "card_signing_key_password_file": get["card-signing-key-password-file"],
-        "oidc_issuer": get["oidc-issuer"],
-        "oidc_audience": get["oidc-audience"],
-        "required_scopes": get["required-scopes"],
-        "oidc_extra_issuers": get["oidc-extra-issuers"],
-        "oidc_client_is_audience": get["oidc-client-is-audience"],
-        "oidc_roles_are_scopes": get["oidc-roles-are-scopes"],
-        "oidc_ca": get["oidc-ca"],
-        "oidc_lazy": get["oidc-lazy"],
-    }
     secret = ("tls-key-password-file", "card-signing-key", "card-signing-key-password-file")
     for path in (get["tls-key"] or get["tls-cert"], *(get[name] for name in secret)):
-        if path and os.path.exists(path):
-            _check_mode(path, run.console.warn)
-    server = Server(
-        agent,
-        host=get["host"],
-        port=get["port"],
-        grpc_port=get["grpc-port"],
-        transports=get["transports"],
-        allow_hosts=get["allow-host"],
-        max_concurrent_tasks=get["max-concurrent-tasks"],
-        tasks_a_minute=get["tasks-per-minute"],
-        queue=get["max-queue"],
-        max_connections=get["max-connections"],
-        keep_tasks=get["keep-tasks"],
-        max_request_bytes=get["max-request-mib"],
-        auth_failures_a_minute=get["auth-failures-per-minute"],
-        lenient_version=get["lenient-version"],
-        ready=ready,
-        **{**defaults, **{key: value for key, value in options.items() if value}},
-    )
+        _check_mode(path or "", run.console.warn)
+    given = {name: get[option] for name, option in server_options().items()}
+    said = {name: value for name, value in given.items() if value not in (None, "", [])}
+    server = Server(agent, ready=ready, **{**defaults, **said})
     leave = keep_folder(held, server) if held is not None else lambda: None
     try:
         server.run()
@@ -17886,14 +17875,6 @@ def serve_from(run: Invocation, agent: Any, held: Folder | None = None, **defaul
         leave()
     if server.left:  # the interpreter would try to destroy it, perhaps for ever
         os._exit(0)
-
-
-def read_skill(text: str) -> Object:
-    """Read a skill from ID or ID=DESCRIPTION."""
-    name, _, description = text.partition("=")
-    if not name:
-        raise UsageError(f"--skill {text!r} names no skill", hint="give ID or ID=DESCRIPTION")
-    return {"id": name, "name": name, "description": description or name, "tags": [name]}
 
 
 def run_serve(run: Invocation) -> None:

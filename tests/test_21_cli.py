@@ -182,6 +182,8 @@ class ValueTest(unittest.TestCase):
             "accept": "text",
             "task-id": "",
             "context-id": "",
+            "transports": " , ",
+            "skill": "=what it does",
         }
         for name, text in wrong.items():
             with self.subTest(name=name), self.assertRaises(a2a.UsageError) as caught:
@@ -286,9 +288,11 @@ class SettingsTest(Folder):
         self.assertEqual((None, "built-in default"), self.shown(env={"A2A_TOKEN": ""})["bearer"])
 
     def test_a_variable_holds_lines_of_one_value_or_several_values(self):
-        values = {"A2A_SERVE_DESCRIPTION": "two\nlines", "A2A_SERVE_SKILL": "a\nb"}
+        values = {"A2A_SERVE_DESCRIPTION": "two\nlines", "A2A_SERVE_ALLOW_HOST": "a\nb"}
         settings = a2a.Settings("A2A_SERVE_", (), [a2a.Layer("the environment", values)])
-        self.assertEqual(("two\nlines", ["a", "b"]), (settings["description"], settings["skill"]))
+        self.assertEqual(
+            ("two\nlines", ["a", "b"]), (settings["description"], settings["allow-host"])
+        )
 
     def test_secrets_are_not_shown(self):
         """AUTH-25: secrets never in output, config show and wrong values included."""
@@ -973,6 +977,19 @@ class OutputTest(Folder):
 
 
 class ServeTest(Folder):
+    def test_what_a_server_may_be_told_serve_may_be_told(self):
+        """And by one default, which help shows."""
+        made, names = a2a.ServerOptions(), a2a.server_options()
+        self.assertEqual({"folder", "ready"}, set(made._fields) - set(names))
+        server = {name for name, option in a2a.CLI_OPTIONS.items() if option.group == "Server"}
+        self.assertEqual({"api-key-file"}, server - set(names.values()))
+        settings = a2a.Settings("A2A_SERVE_", (), [])
+        for name, option in names.items():
+            with self.subTest(option=option):
+                value, default = settings[option], getattr(made, name)
+                default = list(default) if isinstance(default, tuple) else default
+                self.assertIn(value, (default, None) if default in (None, "", []) else (default,))
+
     """serve and demo, as processes."""
 
     def served(self, *arguments, **options):
