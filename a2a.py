@@ -18919,7 +18919,19 @@ def _terminate(number: int, frame: object) -> None:
     raise Terminated
 
 
+def leave(status: int) -> None:
+    """End the process, at once where no thread and no module waits to be told."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):  # the interpreter tells of it in its own way
+        sys.exit(status)
+    if "threading" in sys.modules:
+        sys.exit(status)
+    os._exit(status)  # to take all this apart would cost another 5 ms
+
+
 if __name__ == "__main__":
     gc.freeze()  # what is defined now stays: no collection, the one at exit either, looks at it
     gc.enable()
-    sys.exit(main())
+    leave(main())

@@ -902,6 +902,15 @@ class OutputTest(Folder):
         self.assertEqual(2, done.returncode)
         self.assertIn(b"Error: no command 'nothing'\nCode: A2ACLI_ERR_USAGE\n", done.stderr)
 
+    def test_a_process_ends_with_all_of_its_output(self):
+        for words, status in ((["help"], 0), (["help", "nothing"], 2)):
+            command = [sys.executable, str(support.A2A), *words]
+            env = support.clean_environment()
+            done = subprocess.run(command, capture_output=True, env=env, timeout=30)
+            self.assertEqual(status, done.returncode)
+            whole = done.stdout.split() if status == 0 else done.stderr.split()
+            self.assertIn(whole[-1], (b"out.", b"A2ACLI_ERR_USAGE"))
+
     @unittest.skipUnless(os.path.exists("/dev/full"), "needs a device that is full")
     def test_output_that_cannot_be_written_is_said_plainly(self):
         lost = (1, "Error: the output cannot be written: ")
