@@ -13420,7 +13420,8 @@ class Desk:
             mode = self.options.task_mode
             mode += f": {TASK_MODES[mode]}" if mode in TASK_MODES else ""
             write_whole(self.at("prompt.md"), write_prompt(turn, unpack(turn), how, mode))
-            _write_saved(self.at("saved.json"), turn.caller, turn.params, turn.task)
+            task = {**turn.task, "status": {"state": WORKING, "timestamp": now()}}
+            _write_saved(self.at("saved.json"), turn.caller, turn.params, task)
             self.task = {
                 "taskId": turn.message["taskId"],
                 "contextId": turn.message["contextId"],
@@ -14592,20 +14593,18 @@ class Runner:
     async def restore(self) -> None:
         """Take up what an earlier server left open: known again, and at work if it was."""
         self._enter_loop()
-        for caller, params, task in self.agent.kept():
+        for caller, params, kept in self.agent.kept():
             call = Call(None, OPERATIONS["SendMessage"], params, PROTOCOL_VERSION, ())
             call.caller = Caller(*caller)
             owner = _owner_of(call)
-            if await self.store.get(owner, task["id"]) is None:
-                await self.store.create(owner, task)
-            live = await self.open(owner, task["id"])
-            heard, state = _said_by_user(task), task["status"]["state"]
-            task = live.task or task  # the store may know more of it
-            said = _said_by_user(task)
+            if await self.store.get(owner, kept["id"]) is None:
+                await self.store.create(owner, kept)
+            live = await self.open(owner, kept["id"])
             if live.state in TERMINAL_STATES:
                 self.agent.ended(live.task_id, live.state)
-            elif live.state != INPUT_REQUIRED or state == SUBMITTED or len(said) > len(heard):
-                job = Job(live, call, said[-1])
+            elif await self._goes_on(live, kept):
+                task = live.task or kept
+                job = Job(live, call, _said_by_user(task)[-1])
                 job.turn.go_on(task)
                 try:
                     job.started = self.places.enter(job)
@@ -14619,6 +14618,17 @@ class Runner:
             live = await self.open(owner, task_id)
             if live.state in (SUBMITTED, WORKING) and not live.jobs:
                 await live.set_state(FAILED, "The server ended before the task had")
+
+    async def _goes_on(self, live: Live, kept: Object) -> bool:
+        """Say whether a turn of a kept task is under way, once the store knows its state.
+
+        The agent keeps a state before the store does, the store a message before the agent.
+        """
+        more = len(_said_by_user(live.task or kept)) > len(_said_by_user(kept))
+        status, state = kept["status"], kept["status"]["state"]
+        if not more and state in INTERRUPTED_STATES and state != live.state:
+            await live.apply(status_update(live.task_id, live.context_id, status))
+        return more or state != INPUT_REQUIRED
 
     async def _launch(self, job: Job) -> Job:
         if job.started:

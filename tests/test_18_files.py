@@ -442,6 +442,46 @@ class Restarting(Answering):
         texts = [message["parts"][0]["text"] for message in answered["history"]]
         self.assertEqual(["Paint it", "Which colour?", "Blue"], texts)
 
+    def test_a_question_that_was_kept_but_not_told_is_told_by_the_next_server(self):
+        for store in ("memory", "sqlite"):
+            with self.subTest(store):
+                self.server.stop()
+                self.serve(store=store)
+                self.client.send("Paint it", wait=False)
+                task = self.turn()
+                self.server.stop()
+                turn = a2a.Turn({}, {"taskId": task["taskId"], "contextId": "c"}, None, len)
+                desk = a2a.Desk(self.folder, a2a.FolderOptions(self.folder.path), task["name"])
+                desk.remember(turn.update(ASKED, "Which colour?"))  # and then it was killed
+                self.serve(store=store)
+                asked = self.client.get(task["taskId"])
+                self.assertEqual((ASKED, "Which colour?"), (asked["status"]["state"], said(asked)))
+                self.client.send("Blue", task_id=task["taskId"], wait=False)
+                self.reply(self.turn(2), "answer", "Done")
+                ended = self.client.wait(task["taskId"])
+                self.assertEqual({"answer": {"text": "Done"}}, artifacts(ended))
+
+    def test_a_second_turn_outlives_a_server_that_is_killed(self):
+        for store in ("memory", "sqlite"):
+            self.server.stop()
+            options = ("--dir", self.folder.path, "--store", store)
+            with self.subTest(store), support.Served(*options) as served:
+                self.client = a2a.Client(served.url)
+                self.addCleanup(self.client.close)
+                result = self.send("Paint it")
+                task = self.turn()
+                self.reply(task, "question", "Which colour?")
+                result()
+                self.client.send("Blue", task_id=task["taskId"], wait=False)
+                self.turn(2)
+                served.kill()
+                served.wait()
+            with support.Served(*options) as served, a2a.Client(served.url) as client:
+                self.assertEqual(a2a.WORKING, client.get(task["taskId"])["status"]["state"])
+                self.reply(self.turn(2), "answer", "It is blue")
+                ended = client.wait(task["taskId"])
+                self.assertEqual({"answer": {"text": "It is blue"}}, artifacts(ended))
+
     def test_an_answer_that_waits_for_a_place_outlives_a_server_that_is_killed(self):
         self.server.stop()
         for store in ("memory", "sqlite"):
