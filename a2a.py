@@ -8433,7 +8433,7 @@ class Listener:
         self.date = ("date", "")
         self._wires: set[ServerWire] = set()
         self._arriving: set[asyncio.Task[Any]] = set()  # accepted, no wire yet
-        self._accepting: list[asyncio.Task[None]] = []
+        self._accepting: dict[socket.socket, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def open(self, bound: socket.socket, tls: ServerTls | None = None) -> None:
@@ -8441,7 +8441,8 @@ class Listener:
         if not self._accepting:
             self.sweep()
         bound.setblocking(False)
-        self._accepting.append(asyncio.get_running_loop().create_task(self._accept(bound, tls)))
+        loop = asyncio.get_running_loop()
+        self._accepting[bound] = loop.create_task(self._accept(bound, tls))
 
     async def _accept(self, bound: socket.socket, tls: ServerTls | None) -> None:
         """Accept by hand: asyncio's own way floods the log when descriptors run out."""
@@ -8509,7 +8510,11 @@ class Listener:
     def stop(self) -> None:
         """Accept nothing more, close what is idle; what is being answered may end."""
         self.stopping = True
-        for accepting in self._accepting:
+        while self._accepting:
+            bound, accepting = self._accepting.popitem()
+            # asyncio would take who comes in this very turn, for nobody, and log a traceback.
+            with contextlib.suppress(NotImplementedError):  # Windows, which does not
+                asyncio.get_running_loop().remove_reader(bound)
             accepting.cancel()
         for wire in list(self._wires):
             wire.lane.stop()

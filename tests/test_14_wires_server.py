@@ -1005,6 +1005,26 @@ class StopTest(unittest.TestCase):
             for link in (idle, fresh, busy, streaming):
                 link.close()
 
+    def test_who_comes_in_the_turn_of_the_loop_that_stops_is_sent_away_in_silence(self):
+        """AUTH-15: a browser that asks for an icon as the sign-in ends."""
+        said = []
+
+        async def stop_as_somebody_comes():
+            asyncio.get_running_loop().set_exception_handler(lambda _, what: said.append(what))
+            bound = a2a.listening_socket("127.0.0.1", 0)
+            listener = a2a.Listener(lambda exchange: None, said.append, 0, 0)
+            listener.open(bound)
+            await asyncio.sleep(0)
+            with socket.create_connection(bound.getsockname()):
+                await asyncio.sleep(0)  # the next turn has this first and the connection second
+                listener.stop()
+                await listener.close(0)
+                await asyncio.sleep(0.01)
+            self.assertEqual(-1, bound.fileno())
+
+        asyncio.run(stop_as_somebody_comes())
+        self.assertEqual([], said)
+
     def test_closing_cuts_what_does_not_end(self):
         with Host() as host:
             link = connect(host, GET % b"/forever")
