@@ -9074,7 +9074,8 @@ def discover(
         except TimeoutExpired:
             raise
         except (PeerError, TransportError) as error:
-            tried += f"\n  {place}: {error}"
+            named = str(error).startswith(place)
+            tried += f"\n  {error}" if named else f"\n  {place}: {error}"
             if isinstance(error, TransportError):
                 text = f"No metadata of {issuer or document}; tried{tried}"
                 raise TransportError(text, hint=error.hint) from None
@@ -9200,8 +9201,10 @@ def _find_metadata(
     if not urls:
         raise AuthFailed(f"The agent's card does not say where to get {scheme.text}")
     if issuer:
+        document = issuer if "/.well-known/" in issuer else ""  # some issuers are elsewhere
         try:
-            _, metadata = discover(pool, issuer, patience)
+            named = "" if document else issuer
+            _, metadata = discover(pool, named, patience, document=document)
         except AuthFailed:
             if not by_flow or not all(_same_origin(issuer, url) for url in urls):
                 raise
@@ -9618,7 +9621,7 @@ class OAuth:
     def _keep(self, entry: Object, answer: Object) -> Object:
         """Put what a token endpoint answered into the store; give the entry."""
         token = _text(answer, "access_token")
-        if _text(answer, "error") or not token:
+        if _text(answer, "error") or not re.fullmatch(r"[!-~]+", token):  # what a header carries
             raise refusal(answer)
         if (_text(answer, "token_type") or "bearer").lower() != "bearer":
             raise AuthFailed(f"The provider gives {excerpt(answer['token_type'])} tokens only")

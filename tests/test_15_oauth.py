@@ -166,10 +166,25 @@ class ClientCredentialsTest(OAuthCase):
         scheme = self.scheme(document="/realms/r" + OPENID)
         self.assertEqual("t3", self.get(oauth, scheme)["accessToken"])
 
+    def test_the_user_may_name_the_provider_by_its_metadata(self):
+        """AUTH-07: an issuer that says something else than where its metadata are."""
+        place = "/policy" + OPENID
+        token_endpoint = self.idp.url + "/token"
+        self.idp.pages[place] = self.idp.metadata("/tenant/v2.0/", token_endpoint=token_endpoint)
+        self.idp.pages["/token"] = {"access_token": "t4", "token_type": "bearer"}
+        oauth = self.oauth(client_secret=SECRET, issuer=self.idp.url + place)
+        self.assertEqual("t4", self.get(oauth, self.scheme(document=place))["accessToken"])
+        self.idp.pages[place]["issuer"] = "https://elsewhere.example"
+        oauth = self.oauth(client_secret=SECRET, issuer=self.idp.url + place)
+        error = self.refused(a2a.AuthFailed, oauth, self.scheme(document=place))
+        self.assertIn("elsewhere.example", str(error))
+
     def test_answers_that_hold_no_token(self):
         for page, said in (
             ({}, "its answer holds no token"),
             ({"access_token": 5}, "its answer holds no token"),
+            ({"access_token": "t\r\nX-Evil: 1"}, "its answer holds no token"),
+            ({"access_token": "two words"}, "its answer holds no token"),
             ({"access_token": "t", "error": "server_error"}, "server_error"),
             ((400, {"error": "invalid_scope", "error_description": "no \x1b[31m x"}), "no ?[31m x"),
             ({"access_token": "t", "token_type": "DPoP"}, "DPoP tokens only"),

@@ -170,7 +170,7 @@ class DiscoveryTest(ProviderCase):
             a2a.discover(self.pool, self.idp.url)
         said = str(caught.exception)
         self.assertIn(f"the metadata of '{self.idp.url}/', which is not '{self.idp.url}'", said)
-        self.assertIn(f"{self.idp.url}{OAUTH}: {self.idp.url}{OAUTH} answered 404", said)
+        self.assertIn(f"\n  {self.idp.url}{OAUTH} answered 404", said)
 
     def test_an_issuer_of_another_kind_is_no_issuer(self):
         for issuer in (None, 5, ["x"], {}):
