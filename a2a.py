@@ -8744,7 +8744,8 @@ class Credentials(NamedTuple):
         """Give every text that must not be shown."""
         keys = [self.api_key] if isinstance(self.api_key, str) else list(self.api_key.values())
         password = self.basic.partition(":")[2]
-        return [self.bearer, self.basic, password, encode_base64(self.basic.encode()), *keys]
+        sent = encode_base64(self.basic.encode()) if self.basic else ""
+        return [self.bearer, self.basic, password, sent, *keys]
 
 
 class Scheme(NamedTuple):
@@ -10581,7 +10582,7 @@ class Link:
             if extension.get("required") and uri not in self.options.extensions:
                 yield f"The agent requires the extension {uri}, which is not spoken here"
         for one in self.interfaces[:1]:
-            if re.search(r"//(0\.0\.0\.0|\[::\])([:/]|$)", one.url):
+            if one.url.partition("://")[2].startswith(("0.0.0.0", "[::]")):
                 yield f"The card names {one.url}, which is no address (--endpoint URL)"
 
     def declares(self, capability: str, patience: Patience) -> bool:
