@@ -18418,9 +18418,13 @@ def start_session(run: Invocation, given: dict[str, str], secrets: str) -> None:
         os.makedirs(os.path.dirname(secrets), 0o700, exist_ok=True)
         write_whole(secrets, "".join(lines))
         plain_ones["A2A_SECRETS"] = secrets
-    if os.environ.get("CLAUDE_ENV_FILE"):
-        with open(os.environ["CLAUDE_ENV_FILE"], "a", encoding="utf-8") as file:
-            file.writelines(f"export {k}={shell_quote(v)}\n" for k, v in plain_ones.items())
+    path = os.environ.get("CLAUDE_ENV_FILE")
+    if path:
+        with open(path, "a+", encoding="utf-8", errors="surrogateescape") as file:
+            file.seek(0)  # a session that is taken up again has what was set then
+            before = re.findall(r"(?m)^export (A2A\w+)=", file.read())
+            exported = {**dict.fromkeys(before, ""), **plain_ones}
+            file.writelines(f"export {k}={shell_quote(v)}\n" for k, v in exported.items())
     if auto_serve.lower() in ("1", "true") and not Folder(given["A2A_SERVE_DIR"]).serving():
         kept = {k: v for k, v in os.environ.items() if not k.upper().startswith(PLUGIN_PREFIX)}
         command, env = [*own_command(), "serve", "--detach"], {**kept, **plain_ones}

@@ -478,6 +478,14 @@ class HooksTest(unittest.TestCase):
         self.hook("end")
         self.assertFalse(secrets.exists())
 
+    def test_a_session_that_is_taken_up_again_has_the_settings_of_now(self):
+        names = ("CLAUDE_PLUGIN_OPTION_serveName", "CLAUDE_PLUGIN_OPTION_clientBearer")
+        self.hook("start", **dict.fromkeys(names, "x"))
+        self.hook("start")
+        exported = self.exported()
+        self.assertEqual(("''", "''"), (exported["A2A_SERVE_NAME"], exported["A2A_SECRETS"]))
+        self.assertNotEqual("''", exported["A2A_SERVE_DIR"])
+
     def test_no_secret_of_any_setting_stands_elsewhere_than_in_the_file(self):
         """AUTH-25: not in the environment of later commands, nor in what the hook says."""
         path = support.ROOT / ".claude-plugin" / "plugin.json"
