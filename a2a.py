@@ -388,6 +388,7 @@ OUTBOX_BYTES = 90 * 1024 * 1024  # all of them; in base64 that fits into CLIENT_
 OUTBOX_TRIES = 10  # looks at an outbox that changes while it is read
 PROMPT_PART_BYTES = 64 * 1024  # a longer part goes to the inbox instead of the prompt,
 PROMPT_BYTES = 256 * 1024  # and so does what would make the prompt longer than this
+LOCK_LOOK_S = 0.005  # who waits for a lock tries so often
 TURNSTILE_S = 2.0  # after so long whoever holds a folder's turnstile is no longer waited for
 PICK_S = 60.0  # whoever took up a turn and was not heard of for so long has gone
 STOP_GRACE_S = 2.0  # a stopping server, and a child asked to end, get this long
@@ -8696,19 +8697,26 @@ def read_whole(path: str, values: int = JSON_VALUES) -> Object:
     return value if isinstance(value, dict) else {}
 
 
-def hold_lock(path: str) -> Any:
-    """Lock a file until the result is closed or the process ends; None: somebody else has it."""
+def hold_lock(path: str, within_s: float = 0.0) -> Any:
+    """Lock a file until the result is closed or the process ends; None: somebody else has it.
+
+    within_s   how long to wait for who has it
+    """
+    until = time.monotonic() + within_s
     file = open(path, "ab")  # noqa: SIM115 - it stays open for as long as the lock is held
-    try:
-        if sys.platform == "win32":
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        return None
-    return file
+    while True:
+        try:
+            if sys.platform == "win32":
+                file.seek(0)
+                msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            else:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+        except OSError:
+            if time.monotonic() >= until:
+                file.close()
+                return None
+        time.sleep(LOCK_LOOK_S)
 
 
 # ============================================================================
@@ -9278,16 +9286,12 @@ class TokenStore:
 
     def lock(self, patience: Patience) -> Any:
         """Wait for our turn to change it; give what ends the turn as a context manager."""
-        until = time.monotonic() + 3 * PROVIDER_S  # who has it asks a provider, perhaps twice
+        lock, wait_s = None, patience.at_most(3 * PROVIDER_S)  # who has it may ask twice
         with contextlib.suppress(OSError):
-            while self._held is None and time.monotonic() < until:
-                patience.next_wait()  # raises when the whole takes too long
+            if self._held is None:
                 os.makedirs(os.path.dirname(self.path) or ".", 0o700, exist_ok=True)
-                lock = hold_lock(self.path + ".lock")
-                if lock is not None:
-                    return lock
-                time.sleep(0.02)
-        return contextlib.nullcontext()
+                lock = hold_lock(self.path + ".lock", wait_s)
+        return lock or contextlib.nullcontext()
 
     def replace(self, old: Callable[[Object], bool], *new: Object) -> None:
         """Take out the entries that are old, and put new ones in. Call it under the lock."""
@@ -12600,14 +12604,10 @@ class Folder:
 
         Whoever has it for longer than a moment has been halted: that must not halt the others.
         """
-        until = time.monotonic() + TURNSTILE_S
+        lock = None
         with contextlib.suppress(FileNotFoundError):  # somebody has taken the folder away
-            while time.monotonic() < until:
-                lock = hold_lock(self.at("turnstile"))
-                if lock is not None:
-                    return lock
-                time.sleep(0.002)
-        return contextlib.nullcontext()
+            lock = hold_lock(self.at("turnstile"), TURNSTILE_S)
+        return lock or contextlib.nullcontext()
 
     def ring(self, name: str = "") -> None:
         """Have the server look at once; name the task whose reply is whole."""
@@ -12617,8 +12617,7 @@ class Folder:
     def tasks(self) -> list[Object]:
         """Give the open tasks, oldest first: task.json, with name, folder and the turn's stage."""
         found = []
-        names = sorted(os.listdir(self.at("tasks"))) if os.path.isdir(self.at("tasks")) else []
-        for name in names:
+        for name in sorted(_names_in(self.at("tasks"))):
             folder = self.at("tasks", name)
             task = {} if os.path.islink(folder) else read_whole(os.path.join(folder, "task.json"))
             if task:
@@ -12685,8 +12684,7 @@ def last_sign(folder: str, task: Object) -> float:
             signs += [picked] if file.read() == str(task.get("turn")) else []
     except (OSError, ValueError):
         pass
-    with contextlib.suppress(OSError):
-        signs += [os.path.join(outbox, name) for name in os.listdir(outbox)]
+    signs += [os.path.join(outbox, name) for name in _names_in(outbox)]
     latest = max(map(_changed_at, signs))
     return latest if latest >= _changed_at(os.path.join(folder, "prompt.md")) else 0.0
 
@@ -12857,14 +12855,13 @@ def write_prompt(turn: Turn, pieces: Sequence[Piece], how: str, mode: str) -> st
     request = "\n".join(
         f"--- {boundary}: {piece.title} ---\n{piece.text}".rstrip("\n") for piece in pieces
     )
-    held = os.path.isdir(turn.inbox) and os.listdir(turn.inbox)
     return FRAME.format(
         turn=turn.number,
         task=turn.message["taskId"],
         context=plain_word(turn.message["contextId"]),
         caller=" via ".join(map(plain_word, turn.caller.display.split(" via ", 1))),
         mode=mode,
-        inbox=turn.inbox if held else "empty",
+        inbox=turn.inbox if _names_in(turn.inbox) else "empty",
         outbox=turn.outbox,
         boundary=boundary,
         request=request,
@@ -13091,7 +13088,7 @@ class CommandAgent(Agent):
     def kept(self) -> Iterable[tuple[Sequence[str], Object, Object]]:
         """Give nothing: a command ends with its server. Its files go, had it no time for that."""
         tasks = Folder(self.folder.dir).at("tasks") if self.folder else ""
-        for name in os.listdir(tasks) if os.path.isdir(tasks) else ():
+        for name in _names_in(tasks):
             path = os.path.join(tasks, name)
             if name.startswith("turn-") and time.time() - _changed_at(path) > ORPHAN_S:
                 remove_tree(path)
@@ -13808,13 +13805,17 @@ def _write_saved(path: str, caller: Sequence[str], params: Object, task: Object)
     write_whole(path, write_json(saved))
 
 
+def _said_by_user(task: Object) -> list[Object]:
+    return [message for message in task["history"] if message["role"] == ROLE_USER]
+
+
 def _read_saved(path: str) -> tuple[Sequence[str], Object, Object] | None:
     """Read what an earlier server knew of a task: its caller, parameters and state."""
     saved = read_whole(path, CLIENT_JSON_VALUES)
     try:
         task = read_message("Task", saved["task"])
-        said = [message for message in task["history"] if message["role"] == ROLE_USER]
-        params = read_message("SendMessageRequest", {**saved["params"], "message": said[-1]})
+        message = _said_by_user(task)[-1]
+        params = read_message("SendMessageRequest", {**saved["params"], "message": message})
         return [str(word) for word in saved["caller"]], params, task
     except (Fault, LookupError, TypeError):
         return None
@@ -14515,10 +14516,6 @@ async def see_through(coroutine: Coroutine[Any, Any, T]) -> T:
     started: Any = Started(coroutine, awaited)
     task: asyncio.Task[T] = asyncio.get_running_loop().create_task(started)
     return await asyncio.shield(task)
-
-
-def _said_by_user(task: Object) -> list[Object]:
-    return [message for message in task["history"] if message["role"] == ROLE_USER]
 
 
 MADE_ROOM = "The server needed the room, while the task waited for its caller"
@@ -18011,12 +18008,8 @@ def keep_folder(folder: Folder, server: Server) -> Callable[[], None]:
     The result gives it back.
     """
     folder.make()
-    for _ in range(5):  # somebody may be looking whether it is held
-        lock = hold_lock(folder.at("lock"))
-        if lock is not None:
-            break
-        time.sleep(0.05)
-    else:
+    lock = hold_lock(folder.at("lock"), 0.25)  # somebody may be looking whether it is held
+    if lock is None:
         refuse_second(folder)
         raise UsageError(f"{folder.path} cannot be locked")
     over = threading.Event()

@@ -101,6 +101,16 @@ class SharedFileTest(InFolder):
             a2a.write_whole(self.at("file"), "other")
         self.assertEqual(["file"], os.listdir(self.folder))
 
+    def test_a_lock_is_waited_for(self):
+        lock = a2a.hold_lock(self.at("lock"))
+        self.assertIsNone(a2a.hold_lock(self.at("lock"), 0.02))
+        giving = threading.Timer(0.05, lock.close)
+        giving.start()
+        mine = a2a.hold_lock(self.at("lock"), 10)
+        giving.join()
+        self.assertIsNotNone(mine)
+        mine.close()
+
     def test_a_lock_is_for_one_at_a_time(self):
         lock = a2a.hold_lock(self.at("lock"))
         self.assertIsNone(a2a.hold_lock(self.at("lock")))
