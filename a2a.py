@@ -18181,7 +18181,8 @@ def go_on_small(run: Invocation) -> None:
     see it end, and where the plugin's monitor starts from the compiled form anyway.
     """
     if os.name == "posix" and __name__ == "__main__" and not __spec__:
-        os.execv(sys.executable, [*own_command(), *run.argv])
+        with contextlib.suppress(OSError):
+            os.execv(sys.executable, [*own_command(), *run.argv])
 
 
 def watch_parents() -> Callable[[], bool]:

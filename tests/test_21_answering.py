@@ -213,6 +213,18 @@ class InboxTest(FolderCase):
         self.assertRegex(done.stdout, r"^a2a task calm-otter turn 1: \S+prompt.md\n$")
         self.assertEqual("picked", self.stage())
 
+    def test_watch_tells_again_of_a_turn_that_nobody_answers(self):
+        """A line may be lost; and it keeps the turn from counting as unattended."""
+        path, run, told = self.task(), unittest.mock.Mock(), {}
+        for clock, lines in ((0, 1), (a2a.PICK_S + 1, 1), (a2a.TELL_AGAIN_S, 2)):
+            self.assertEqual("waiting", self.stage())
+            with unittest.mock.patch("time.monotonic", lambda: clock):  # noqa: B023
+                told = a2a.tell_tasks(run, self.folder, self.folder.tasks(), told)
+            self.assertEqual(lines, run.console.write.call_count)
+            self.assertEqual("picked", self.stage())
+            os.unlink(path / "picked")  # as time does
+        self.assertEqual({}, a2a.tell_tasks(run, self.folder, [], told))
+
     def test_watch_writes_a_line_for_each_turn(self):
         command = [sys.executable, support.A2A, "watch", "--dir", self.folder.path]
         with support.Process(command) as child:
