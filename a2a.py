@@ -12311,7 +12311,8 @@ def parts_of(what: Any) -> list[Object]:
         return [read_message("Part", what)]
     if isinstance(what, (list, tuple)):
         return [part for item in what for part in parts_of(item)]
-    raise UsageError(f"An agent says text, bytes, a part or a list of these, not {type(what)}")
+    kind = type(what).__name__
+    raise UsageError(f"An agent says text, bytes, a part or a list of these, no {kind}")
 
 
 class Defaults(NamedTuple):
@@ -12379,6 +12380,8 @@ class FunctionAgent(Agent):
 
     async def run(self, turn: Turn) -> Any:
         """Call the function; what a generator gives are chunks of the answer."""
+        # Its own: what it does to the message must not reach the history that others see.
+        turn.message = {**turn.message, "parts": [*map(dict, turn.message["parts"])]}
         if self._threads is None:
             value = self.function(turn)
         else:
@@ -14095,12 +14098,14 @@ class Live:
 
     task      the dict that the store's events change; None while hidden
     watchers  its streams
+    message   the latest that was given to it
     jobs      the turns given to it that are not over, in their order
     resuming  its next message is on the way into the store
     """
 
     __slots__ = (
-        "context_id", "jobs", "owner", "resuming", "runner", "task", "task_id", "watchers"
+        "context_id", "jobs", "message", "owner", "resuming", "runner", "task", "task_id",
+        "watchers",
     )  # fmt: skip
 
     def __init__(self, runner: Runner, owner: Owner, task_id: str, context_id: str) -> None:
@@ -14110,6 +14115,7 @@ class Live:
         self.context_id = context_id
         self.task: Object | None = None
         self.watchers: list[Subscription] = []
+        self.message: Object = {}
         self.jobs: list[Job] = []
         self.resuming = False
 
@@ -14132,22 +14138,22 @@ class Live:
             self.watchers.remove(subscription)
             self.runner.release(self)
 
-    async def appear(self, message: Object, events: deque[Object]) -> None:
+    async def appear(self, events: deque[Object]) -> None:
         """Store and show the task.
 
         events  what happened to it already: unless somebody watches, it is part of its beginning
         """
-        task = new_task(self.task_id, self.context_id, message, now())
+        task = new_task(self.task_id, self.context_id, self.message, now())
         while events and "message" not in events[0] and not self.watchers:
             apply(task, events.popleft())
         await self._begin(task)
 
-    async def appear_ended(self, message: Object, parts: list[Object]) -> None:
+    async def appear_ended(self, parts: list[Object]) -> None:
         """Store and show a task that ended before anybody saw it, with its answer."""
         artifact = {"artifactId": "artifact-1-1", "name": ANSWER, "parts": parts}
         status = {"state": COMPLETED, "timestamp": now()}
         task = {"id": self.task_id, "contextId": self.context_id, "status": status}
-        await self._begin({**task, "artifacts": [artifact], "history": [message]})
+        await self._begin({**task, "artifacts": [artifact], "history": [self.message]})
 
     async def _begin(self, task: Object) -> None:
         ended = is_terminal(task)
@@ -14263,6 +14269,7 @@ class Job:
     def __init__(self, live: Live, call: Call, message: Object) -> None:
         self.live = live
         self.key = (live.owner, live.context_id)
+        live.message = message
         self.turn = Turn(call.params, message, call.caller, self.wake)
         self.outcome = Outcome()
         self.answer: list[Object] | None = None
@@ -14375,7 +14382,7 @@ class Job:
         try:
             if self.answer is not None:
                 answer, self.answer = self.answer, None
-                await self.live.appear_ended(self.turn.message, answer)
+                await self.live.appear_ended(answer)
             elif late:
                 await self.appear()
             for _ in range(BURST_EVENTS):
@@ -14416,7 +14423,7 @@ class Job:
         if self.started and not (self.turn.ended or (events and "statusUpdate" in events[0])):
             status = {"state": WORKING, "timestamp": now()}
             events.appendleft(status_update(live.task_id, live.context_id, status))
-        await live.appear(self.turn.message, events)
+        await live.appear(events)
 
     def _give_up(self, error: Exception) -> None:
         """The store did not take it: the task fails, and no more of the agent counts."""
@@ -14559,7 +14566,7 @@ class Runner:
             live.watch(subscription)
         try:
             if self.agent.defaults.at_once:
-                await live.appear(job.turn.message, job.turn.events)
+                await live.appear(job.turn.events)
         except BaseException:
             self._withdraw(job)
             raise
@@ -14683,7 +14690,7 @@ class Runner:
         jobs = live.jobs[:]
         await asyncio.gather(*[job.stop() for job in jobs])
         if live.task is None:
-            await live.appear(jobs[0].turn.message, deque())
+            await live.appear(deque())
         await live.set_state(state, text)
         for job in jobs:
             job.outcome.settle()
@@ -14718,7 +14725,7 @@ class Runner:
     def report(self, where: str, error: BaseException) -> str:
         """Log an error that callers must not see; give the text for them, which names the entry."""
         reference = new_id()[:8]
-        trace = traceback.format_exception(type(error), error, error.__traceback__)
+        trace = traceback.format_exception(type(error), error, error.__traceback__, limit=-20)
         self.log(f"[{reference}] {where}: " + "".join(trace).rstrip())
         return f"Something failed here; the log has it as {reference}"
 

@@ -242,6 +242,33 @@ class Sending(ServiceTest):
             fault = await self.refused(a2a.InvalidParamsError, awaitable)
             self.assertEqual(fault.details[0]["fieldViolations"][0]["field"], field)
 
+    async def test_what_a_function_does_to_its_message_stays_with_it(self):
+        async def agent(turn):
+            turn.message["parts"].pop()
+            turn.message["parts"].append(5)
+            turn.message.pop("messageId")
+            return "done"
+
+        self.serve(agent)
+        task = (await self.send("hello"))["task"]
+        said = task["history"][0]
+        self.assertEqual(([{"text": "hello"}], True), (said["parts"], "messageId" in said))
+
+    async def test_an_endless_recursion_is_logged_in_a_few_lines(self):
+        async def agent(turn):
+            def one(at):
+                return two(at + 1)
+
+            def two(at):
+                return one(at + 1)
+
+            return one(0)
+
+        self.serve(agent)
+        task = (await self.send())["task"]
+        self.assertEqual(a2a.FAILED, task["status"]["state"])
+        self.assertLess(self.logged[0].count("\n"), 120)
+
 
 class Hidden(ServiceTest):
     async def test_a_late_reply_completes_the_task_that_has_appeared(self):
