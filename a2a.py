@@ -8674,8 +8674,13 @@ def write_whole(path: str, data: str | bytes) -> None:
     """Write a file so that nobody ever sees a part of it; only its owner may read it."""
     whole = data.encode("utf-8", "replace") if isinstance(data, str) else data
     draft = f"{path}.{new_id()[:8]}.tmp"
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(whole)
+    try:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(whole)
+    except OSError:  # a full disk: a part of it is no artifact
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        raise
     for attempt in range(50):
         try:
             os.replace(draft, path)
@@ -8689,6 +8694,8 @@ def write_whole(path: str, data: str | bytes) -> None:
 
 def read_whole(path: str, values: int = JSON_VALUES) -> Object:
     """Read a JSON object that write_whole wrote; {} when there is none."""
+    if not os.path.isfile(path):  # a pipe would have us wait
+        return {}
     try:
         with open(path, "rb") as file:
             value = read_json(file.read(), values=values)
@@ -11485,6 +11492,8 @@ def open_database(path: str) -> sqlite3.Connection:
     """
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    if not os.path.isfile(path):  # a device would get the mode, and a pipe wait for ever
+        raise OSError(errno.EINVAL, "it is no plain file")
     with contextlib.suppress(OSError):
         os.chmod(path, 0o600)
     try:
@@ -11571,6 +11580,8 @@ class TaskFile:
         task: Object = json.loads(data)
         for count, data in rows:  # noqa: B007 - the last one counts
             apply(task, json.loads(data), lenient=True)
+        if not (task["id"] and task["contextId"] and task["status"]["state"] in TASK_STATES):
+            raise ValueError(f"task {number} is none")
         return tuple(json.loads(owner)), task, number, count + 1
 
     def transact(self, jobs: Sequence[Any]) -> list[Any]:
@@ -12682,11 +12693,10 @@ def last_sign(folder: str, task: Object) -> float:
     """Give the time of the last sign that somebody works on the present turn; 0: none yet."""
     picked, outbox = os.path.join(folder, "picked"), os.path.join(folder, "outbox")
     signs = [os.path.join(folder, "progress.md"), os.path.join(folder, "auth.md")]
-    try:
-        with open(picked, encoding="ascii") as file:
-            signs += [picked] if file.read() == str(task.get("turn")) else []
-    except (OSError, ValueError):
-        pass
+    with contextlib.suppress(OSError, ValueError):
+        if os.path.isfile(picked):  # a pipe would have the server wait
+            with open(picked, encoding="ascii") as file:
+                signs += [picked] if file.read(20) == str(task.get("turn")) else []
     signs += [os.path.join(outbox, name) for name in _names_in(outbox)]
     latest = max(map(_changed_at, signs))
     return latest if latest >= _changed_at(os.path.join(folder, "prompt.md")) else 0.0
@@ -13798,7 +13808,13 @@ class FilesAgent(Agent):
     def _later(self, function: Callable[..., None], *args: Any) -> None:
         chore = asyncio.ensure_future(self._threads.run(function, *args))
         self._chores.add(chore)
-        chore.add_done_callback(self._chores.discard)
+        chore.add_done_callback(self._tidied)
+
+    def _tidied(self, chore: asyncio.Future[Any]) -> None:
+        self._chores.discard(chore)
+        error = None if chore.cancelled() else chore.exception()
+        if error and not isinstance(error, FileNotFoundError):  # somebody has taken it away
+            log(f"A task in {self.folder.path} could not be put away: {reason_of(error)}")
 
 
 def _write_saved(path: str, caller: Sequence[str], params: Object, task: Object) -> None:

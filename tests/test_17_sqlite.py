@@ -250,6 +250,16 @@ class BadFiles(unittest.TestCase):
             self.refused("cannot be used")
             self.assertEqual(pathlib.Path(self.path).read_bytes(), data)
 
+    @unittest.skipUnless(hasattr(os, "mkfifo"), "no pipes in folders here")
+    def test_what_is_no_plain_file_stays_as_it_was(self):
+        """Of a device everybody would feel that its mode has changed."""
+        pipe = self.path + "-pipe"
+        os.mkfifo(pipe)
+        os.chmod(pipe, 0o644)
+        os.symlink(pipe, self.path)
+        self.refused("cannot be used: it is no plain file")
+        self.assertEqual(os.stat(pipe).st_mode & 0o777, 0o644)
+
     def test_the_database_of_another_program(self):
         self.make("CREATE TABLE task (a)", "INSERT INTO task VALUES (1)")
         self.refused("another program")
@@ -291,6 +301,9 @@ class BadFiles(unittest.TestCase):
             "DELETE FROM event",
             "UPDATE event SET json = '['",
             "UPDATE event SET json = 1",
+            "UPDATE event SET json = '5'",
+            "UPDATE event SET json = '{}'",
+            "UPDATE event SET json = replace(json, 'TASK_STATE_', 'TASK_STATES_')",
         ):
             pathlib.Path(self.path).write_bytes(whole)
             self.make(change)

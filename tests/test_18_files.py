@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import io
 import json
 import os
@@ -16,6 +17,7 @@ import textwrap
 import threading
 import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import a2a
@@ -857,6 +859,30 @@ class Mishaps(Answering):
             self.client.get(task["taskId"])
         found = self.client.call("GetTask", {"id": task["taskId"], "tenant": "north"})
         self.assertEqual(a2a.WORKING, found["status"]["state"])
+
+
+class Chores(unittest.TestCase):
+    def test_what_cannot_be_put_away_is_told_in_a_line(self):
+        """Not as a traceback, nor where somebody has taken the folder away before."""
+        lines, untold = [], []
+
+        def fail(error):
+            raise error
+
+        async def run():
+            asyncio.get_running_loop().set_exception_handler(lambda _, told: untold.append(told))
+            agent = a2a.FilesAgent(a2a.FolderOptions("nowhere"))
+            agent._later(fail, PermissionError(13, "Permission denied"))
+            agent._later(fail, FileNotFoundError(2, "No such file or directory"))
+            await agent.leave()
+            await asyncio.sleep(0)
+            self.assertEqual(set(), agent._chores)
+            gc.collect()
+
+        with unittest.mock.patch.object(a2a, "log", lines.append):
+            asyncio.run(run())
+        self.assertEqual(([], 1), (untold, len(lines)))
+        self.assertRegex(lines[0], "nowhere could not be put away: permission denied")
 
 
 class Prompts(unittest.TestCase):

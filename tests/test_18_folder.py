@@ -6,6 +6,7 @@ import pathlib
 import stat
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import unittest.mock
@@ -71,6 +72,38 @@ class FolderTest(unittest.TestCase):
         task = self.task()
         self.link(str(task), self.folder.at("tasks", "linked"))
         self.assertEqual(["calm-otter"], [task["name"] for task in self.folder.tasks()])
+
+    @unittest.skipUnless(hasattr(os, "mkfifo"), "no pipes in folders here")
+    def test_nobody_waits_for_a_pipe(self):
+        path = self.task()
+        for name in ("picked", "pipe"):
+            os.mkfifo(path / name)
+        os.mkdir(self.folder.at("tasks", "waits"))
+        os.mkfifo(self.folder.at("tasks", "waits", "task.json"))
+        found = []
+
+        def read():
+            found.append(a2a.read_whole(str(path / "pipe")))
+            found.extend(self.stages())
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        reader.join(support.DEADLINE_S)
+        self.assertEqual([{}, "waiting"], found)
+
+    @unittest.skipIf(os.name == "nt", "files may be as large as they will")
+    def test_a_file_that_the_disk_does_not_take_leaves_no_part_of_it(self):
+        """A part in an outbox would be an artifact."""
+        import resource
+
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+        try:
+            with self.assertRaises(OSError):
+                a2a.write_whole(self.folder.at("done", "x"), bytes(2000))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        self.assertEqual([], os.listdir(self.folder.at("done")))
 
     def test_news_is_what_may_have_changed(self):
         def look():
