@@ -10578,6 +10578,11 @@ class Link:
         self.card = card
         return card
 
+    def usable(self, patience: Patience) -> tuple[Card, list[Interface]]:
+        """Give the card and its interfaces, best first. Raises CardInvalid: there is none."""
+        card = self.prepare(patience)
+        return card, self.interfaces or interfaces_of(card, self.options)[0]
+
     def extend(self, value: Object, patience: Patience) -> Object:
         """Give the extended card, verified as the other one was."""
         shown = self.prepare(patience)._replace(value=value, raw=value)
@@ -10617,11 +10622,9 @@ class Link:
 
         Nothing was sent where Unreachable is raised, so nothing is sent twice.
         """
-        card = self.prepare(patience)
+        card, interfaces = self.usable(patience)
         failures: list[A2AError] = []
-        if not self.interfaces:
-            interfaces_of(card, self.options)  # raises
-        for interface in self.interfaces:
+        for interface in interfaces:
             try:
                 result = self._call(interface, card, patience, call)
             except (Unreachable, CardInvalid, UntrustedOrigin) as error:
@@ -10736,8 +10739,7 @@ class Link:
         wish    the name of one of GRANTS, "" for the best
         Raises  AuthError; UsageError: the card asks for no token
         """
-        card = self.prepare(patience)
-        first = self.interfaces[0]
+        card, (first, *_) = self.usable(patience)
         url = TRANSPORTS[first.binding].read_url(first)
         schemes = [one for way in requirements(card.value) for one in way if one.detail]
         if not schemes:
@@ -11034,8 +11036,7 @@ class Client:
     @property
     def interface(self) -> Interface:
         """The interface in use; CardInvalid when the card has none that can be."""
-        card = self._link.prepare(self.options.patience())
-        return (self._link.interfaces or interfaces_of(card, self.options)[0])[0]
+        return self._link.usable(self.options.patience())[1][0]
 
     @property
     def transport(self) -> str:

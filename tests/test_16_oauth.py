@@ -192,6 +192,12 @@ class TokenTest(unittest.TestCase):
         with self.assertRaises(a2a.UsageError):
             a2a.sign_in(self.client(self.serve(["key"])))
 
+    def test_nobody_signs_in_where_nothing_can_be_called(self):
+        self.agent.card["supportedInterfaces"][0]["protocolBinding"] = "SOAP"
+        with self.assertRaisesRegex(a2a.CardInvalid, "SOAP"):
+            a2a.sign_in(self.client(self.agent))
+        self.assertEqual(0, self.issued)
+
     def test_a_card_that_the_user_gave_binds_to_the_agent(self):
         card = self.agent.card
         client = a2a.Client(card, oauth=a2a.OAuthOptions("me", "s3cret", self.idp.url))
