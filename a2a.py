@@ -8346,14 +8346,17 @@ class TlsWire(ServerWire):
 def name_of_certificate(facts: Any, certificate: bytes) -> str:
     """Give whom a certificate names: its URI, else DNS name or address, else common name.
 
-    facts    as ssl gives them; a name that could be taken for more than one word is passed over,
-             and the certificate's hash names a client that is left without
+    facts    as ssl gives them; the hash of a name that could be taken for more than one word stands
+             for it, for by a lesser name several clients may be one; without any, that of all
     """
     names = [*facts.get("subjectAltName", ()), *sum(facts.get("subject", ()), ())]
     for kinds in (("URI",), ("DNS", "email"), ("commonName",)):
-        for kind, name in names:
-            if kind in kinds and re.fullmatch(r"[\w.:@/+-]{1,256}", name, re.ASCII):
-                return str(name)
+        name = next((name for kind, name in names if name and kind in kinds), "")
+        if re.fullmatch(r"[\w.:@/+-]{1,256}", name, re.ASCII):
+            return str(name)
+        if name:
+            certificate = f"{kinds[0]} {name}".encode("utf-8", "surrogatepass")
+            break
     return "sha256:" + hashlib.sha256(certificate).hexdigest()[:32]
 
 

@@ -479,15 +479,23 @@ class ClientCertificateTest(unittest.TestCase):
             for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
                 self.assertEqual([True, der, said], self.seen(name, version))
 
-    def test_a_name_that_is_no_word_is_passed_over(self):
-        facts = {
-            "subject": ((("countryName", "XX"),), (("commonName", "a"),)),
-            "subjectAltName": (("URI", "x:\ny"), ("DNS", "two words"), ("email", "b@c.example")),
-        }
-        self.assertEqual("b@c.example", a2a.name_of_certificate(facts, b"der"))
-        for name in ("", "a b", "x" * 257, "caf\xe9", "a\x1b[2J"):
-            nobody = {"subject": ((("commonName", name),),)}
-            self.assertRegex(a2a.name_of_certificate(nobody, b"der"), "^sha256:[0-9a-f]{32}$")
+    def test_the_hash_of_a_name_stands_for_one_that_is_no_word(self):
+        """A lesser name, which it may share with others, would make of two clients one."""
+
+        def name_of(uri, certificate=b"der"):
+            subject = ((("countryName", "XX"),), (("commonName", "agent"),))
+            facts = {"subject": subject, "subjectAltName": (("DNS", "a.example"), ("URI", uri))}
+            return a2a.name_of_certificate(facts, certificate)
+
+        self.assertEqual("x:1", name_of("x:1"))
+        self.assertEqual("a.example", name_of(""))
+        for uri in ("x:?id=1", "x:\ny", "two words", "x" * 257, "caf\xe9", "a\x1b[2J"):
+            name = name_of(uri)
+            self.assertRegex(name, "^sha256:[0-9a-f]{32}$")
+            self.assertEqual(name, name_of(uri, b"renewed"))
+            self.assertNotEqual(name, name_of(uri + "2"))
+        nobody = [a2a.name_of_certificate({}, der) for der in (b"one", b"two")]
+        self.assertEqual(2, len(set(nobody)))
 
     def test_a_name_that_is_no_text_harms_nobody(self):
         try:
