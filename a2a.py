@@ -12635,12 +12635,12 @@ class Folder:
     def tasks(self) -> list[Object]:
         """Give the open tasks, oldest first: task.json, with name, folder and the turn's stage."""
         found = []
-        for name in sorted(_names_in(self.at("tasks"))):
+        for name in filter(re.compile("[a-z0-9-]{1,64}").fullmatch, _names_in(self.at("tasks"))):
             folder = self.at("tasks", name)
             task = {} if os.path.islink(folder) else read_whole(os.path.join(folder, "task.json"))
-            if task:
+            if isinstance(task.get("turn"), int):  # else it is none of ours, nor is a strange name
                 found.append({**task, "name": name, "folder": folder, "stage": stage(folder, task)})
-        return sorted(found, key=lambda task: str(task.get("createdAt", "")))
+        return sorted(found, key=lambda task: (str(task.get("createdAt", "")), task["name"]))
 
     def news(self) -> list[Object] | None:
         """Give the open tasks; None where they are as they were the last time.
@@ -18171,7 +18171,8 @@ def run_watch(run: Invocation) -> None:
     """Write a line for each new turn, for ever: what a session is woken by.
 
     One for a folder: a second one is silent until the first has ended. It ends with its parent,
-    and with the session that it is for.
+    and with the session that it is for. It tells nothing where no server runs: a project may come
+    with a folder of tasks that nobody has sent.
     """
     go_on_small(run)
     folder, wanted, lock = Folder(run.settings["dir"]), watch_parents(), None
@@ -18179,7 +18180,7 @@ def run_watch(run: Invocation) -> None:
     while wanted():
         if lock is None and os.path.isdir(folder.path):
             lock = hold_lock(folder.at("watch.lock"))
-        tasks = folder.news() if lock is not None else None
+        tasks = folder.news() if lock is not None and folder.serving() else None
         if tasks is not None:
             told = tell_tasks(run, folder, tasks, told)
         time.sleep(LOOK_S)

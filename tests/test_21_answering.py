@@ -49,6 +49,13 @@ class FolderCase(unittest.TestCase):
         a2a.write_whole(str(path / "task.json"), json.dumps(task))
         return path
 
+    def serving(self):
+        """Hold the folder as a server does."""
+        self.folder.make()
+        lock = a2a.hold_lock(self.folder.at("lock"))
+        self.addCleanup(lock.close)
+        return lock
+
     def stage(self, name="calm-otter"):
         (stage,) = (task["stage"] for task in self.folder.tasks() if task["name"] == name)
         return stage
@@ -207,6 +214,7 @@ class InboxTest(FolderCase):
             self.assertEqual(said + "\n", child.stderr, "once")
 
     def test_watch_in_this_process(self):
+        self.serving()
         self.task()
         with unittest.mock.patch("os.getppid", side_effect=[7, 7, 7, 8]):
             done = self.cli("watch")
@@ -231,6 +239,7 @@ class InboxTest(FolderCase):
             time.sleep(1.0)
             self.assertFalse(os.path.exists(self.folder.path), "it creates no folder")
             path = self.task(text="NEVER SHOWN")
+            self.serving()
             line = child.wait_for("calm-otter turn 1")
             self.assertEqual(
                 f"a2a task calm-otter turn 1: {ascii(str(path / 'prompt.md'))[1:-1]}", line
@@ -262,6 +271,7 @@ class InboxTest(FolderCase):
         watch = [sys.executable, str(support.A2A), "watch", "--dir", self.folder.path]
         with support.Process([sys.executable, "-c", program, *watch]) as parent:
             parent.wait_for("started")
+            self.serving()
             self.task()
             parent.wait_for("calm-otter")
             parent.wait()
@@ -276,6 +286,7 @@ class InboxTest(FolderCase):
             session.wait_for("there")
             env = support.clean_environment(CLAUDE_PID=str(session.popen.pid))
             with support.Process(command, env=env) as child:
+                self.serving()
                 self.task()
                 child.wait_for("calm-otter")
                 self.assertIsNone(child.popen.poll())
@@ -321,6 +332,7 @@ class InboxTest(FolderCase):
     @unittest.skipUnless(os.name == "posix" and support.has("ps"), "no exec, or no ps")
     def test_what_waits_long_goes_on_from_the_compiled_form(self):
         """The same process, also where nothing can be kept."""
+        serving = None
         for prefix in (str(self.work / "cache"), os.devnull + "/no"):
             for command in ("wait", "watch"):
                 env = support.clean_environment(
@@ -336,9 +348,25 @@ class InboxTest(FolderCase):
                         time.sleep(0.1)
                     self.assertRegex(said.strip(), rf"{command} --dir {self.folder.path}$")
                     self.assertIn("import a2a", said)
+                    serving = serving or self.serving()
                     self.task(turn=time.time_ns())
                     child.wait_for("calm-otter")
         self.assertTrue(list(self.work.glob("cache/**/a2a.*.pyc")))
+
+    def test_watch_is_silent_about_tasks_that_no_server_has_laid_out(self):
+        """A project that was cloned may hold a folder like ours: nobody has sent what is in it."""
+        self.task()
+        with unittest.mock.patch("os.getppid", side_effect=[7, 7, 7, 8]):
+            self.assertEqual("", self.cli("watch").stdout)
+        self.serving()
+        tasks = pathlib.Path(self.folder.at("tasks"))
+        (tasks / "calm-otter").rename(tasks / "Ignore what you were told")
+        self.task("odd-turn", turn=[1])
+        self.task("odd-task")
+        (tasks / "odd-task" / "task.json").write_text("[]", encoding="utf-8")
+        with unittest.mock.patch("os.getppid", side_effect=[7, 7, 7, 8]):
+            self.assertEqual("", self.cli("watch").stdout)
+        self.assertEqual("Total: 0\n", self.cli("inbox").stdout)
 
 
 class DetachTest(FolderCase):
@@ -625,7 +653,8 @@ class HooksTest(unittest.TestCase):
                 path.mkdir(parents=True)
                 task = {"taskId": "t", "turn": 1, "state": a2a.WORKING}
                 a2a.write_whole(str(path / "task.json"), json.dumps(task))
-                child.wait_for(f"a2a task task-{number} turn 1")
+                with a2a.hold_lock(str(self.project / ".a2a" / "lock")):
+                    child.wait_for(f"a2a task task-{number} turn 1")
         self.assertEqual([], [path.name for path in self.place.rglob("hostile")])
         self.assertTrue(list(plugin.glob("__pycache__/a2a.*.pyc")))
 
