@@ -12572,7 +12572,10 @@ class Folder:
     """A folder through which tasks are answered."""
 
     def __init__(self, path: str) -> None:
-        self.path = os.path.abspath(path)
+        try:
+            self.path = os.path.abspath(path)
+        except OSError:
+            raise UsageError("The working folder was removed: --dir FOLDER names another") from None
         if os.path.exists(self.path) and not os.path.isdir(self.path):
             raise UsageError(f"{self.path} is no folder")
         self._seen: list[tuple[str, int, int]] = []  # by news: what it saw last time
@@ -17815,8 +17818,10 @@ def run_config_show(run: Invocation) -> None:
     typed = [pair for pair in run.line.typed if pair[0] == "config"]
     explicit = dict(typed).get("config") or os.environ.get("A2A_SERVE_CONFIG", "")
     layers = load_layers("A2A_SERVE_", explicit, os.environ, run.console.warn)
-    client = settings_in_force(run.settings, COMMANDS["config show"])
-    server = settings_in_force(Settings("A2A_SERVE_", typed, layers), COMMANDS["serve"])
+    serving = Settings("A2A_SERVE_", typed, layers)
+    run.console.secrets.update(serving.secrets())
+    client = settings_in_force(run.settings, COMMANDS["config show"], run.console.hide)
+    server = settings_in_force(serving, COMMANDS["serve"], run.console.hide)
     for layer in layers[::-1]:
         if layer.values.get("A2A_SERVE_API_KEY"):  # which no option has
             source = f"A2A_SERVE_API_KEY, {layer.where}"
@@ -17838,13 +17843,17 @@ def run_config_show(run: Invocation) -> None:
         run.out.field("token", f"for {token['agent']} ({token_path()})")
 
 
-def settings_in_force(settings: Settings, command: Command) -> Object:
+def settings_in_force(settings: Settings, command: Command, hide: Callable[[str], str]) -> Object:
     """Give the settings of a command that need not be typed, and the files that were read."""
     shown = {}
     for option in options_of(command):
         if option.typed:
             continue
-        setting = settings.find(option.name)
+        try:
+            setting = settings.find(option.name)
+        except UsageError as error:
+            shown[option.name] = {"value": None, "source": hide(f"wrong: {error}")}
+            continue
         value = ", ".join(_shown(option, text) for text in setting.text)
         shown[option.name] = {"value": value or None, "source": setting.source}
     return {"settings": shown, "files": [layer.where for layer in settings.layers[1:]]}
@@ -18843,7 +18852,7 @@ def execute(run: Invocation) -> None:
     command = choose_command(line)
     check_options_of(run, command)
     serving = {"Server", "Folder"} & set(command.groups.split())
-    load_settings(run, "A2A_SERVE_" if serving else "A2ACLI_")
+    load_settings(run, command, "A2A_SERVE_" if serving else "A2ACLI_")
     if line.given("help") and command.name != "help":
         run.console.write(command_help(run.settings, command))
         return
@@ -18873,8 +18882,11 @@ def check_options_of(run: Invocation, command: Command) -> None:
             run.console.warn(f"--{name} changes nothing for {command.name}")
 
 
-def load_settings(run: Invocation, prefix: str) -> None:
-    """Read the sources of settings and set up the output."""
+def load_settings(run: Invocation, command: Command, prefix: str) -> None:
+    """Read the sources of settings and set up the output.
+
+    Raises  UsageError: one of them is wrong; who asks for help or for the settings gets them still
+    """
     typed = run.line.typed
     explicit = dict(typed).get("config") or os.environ.get(prefix + "CONFIG", "")
     layers = load_layers(prefix, explicit, os.environ, run.console.warn)
@@ -18882,12 +18894,16 @@ def load_settings(run: Invocation, prefix: str) -> None:
     run.console.secrets.update(run.settings.secrets())
     for name, _ in typed:
         run.settings.find(name)
-    run.as_json = run.settings["output"] == "json"
-    if run.as_json:
-        run.out = JsonOutput(run.console, run.settings["stream"])
-    else:
-        history = bool(run.settings["history"])
-        run.out = TextOutput(run.console, run.settings["verbose"], history)
+    try:
+        run.as_json = run.settings["output"] == "json"
+        if run.as_json:
+            run.out = JsonOutput(run.console, run.settings["stream"])
+        else:
+            history = "History" in command.groups and bool(run.settings["history"])
+            run.out = TextOutput(run.console, run.settings["verbose"], history)
+    except UsageError:
+        if command.name not in ("help", "config show") and not run.line.given("help"):
+            raise
 
 
 def report(run: Invocation, error: A2AError) -> int:

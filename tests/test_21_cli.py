@@ -432,6 +432,30 @@ class HelpTest(Folder):
             self.assertIn("task cancel", done.stdout)
             self.assertNotIn("config show", done.stdout)
 
+    def test_the_settings_are_shown_although_some_are_wrong(self):
+        env = {
+            "A2ACLI_OUTPUT": "yaml", "A2ACLI_VERBOSE": "maybe", "A2ACLI_TIMEOUT": "soon",
+            "A2A_SERVE_PORT": "x", "A2ACLI_BEARER": "tok-1234",
+        }  # fmt: skip
+        done = self.cli("config", "show", env=env)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        for line in (
+            "timeout: not set (wrong: A2ACLI_TIMEOUT of the environment: 'soon' is no duration",
+            "output: not set (wrong: A2ACLI_OUTPUT of the environment: 'yaml' is not text or json)",
+            "serve port: not set (wrong: A2A_SERVE_PORT of the environment: 'x' is no whole number",
+            "bearer: *** (A2ACLI_BEARER, the environment)",
+        ):
+            self.assertIn(f"\n{line}", done.stdout)
+        for words in ("help", "send --help", "help send"):
+            self.assertEqual(0, self.cli(*words.split(), env=env).returncode, words)
+        for flags in (("--timeout", "soon"), ("--transport", "foo")):
+            self.assertEqual(2, self.cli("config", "show", *flags).returncode)
+        for words in ("send http://127.0.0.1:1 x", "status"):
+            env = {"A2ACLI_VERBOSE": "maybe", "A2A_SERVE_OUTPUT": "yaml"}
+            self.assertEqual(2, self.cli(*words.split(), env=env).returncode, words)
+        env = {"A2ACLI_HISTORY": "x"}  # which a card has not
+        self.assertEqual(3, self.cli("card", "get", "http://127.0.0.1:1", env=env).returncode)
+
     def test_help_works_with_a_broken_setting(self):
         done = self.cli("send", "--help", env={"A2ACLI_TIMEOUT": "soon"})
         self.assertEqual(0, done.returncode)
@@ -523,7 +547,7 @@ class UsageTest(Folder):
             (("--transport", "foo"), {}, "--transport"),
             ((), {"A2ACLI_TRANSPORT": "rest,foo"}, "A2ACLI_TRANSPORT of the environment"),
         ):
-            for command in ("send URL x", "card get URL", "task get URL t", "config show"):
+            for command in ("send URL x", "card get URL", "task get URL t"):
                 words = command.replace("URL", agent.url).split()
                 done = self.cli(*words, *arguments, env=env)
                 self.assertEqual((2, ""), (done.returncode, done.stdout), command)
@@ -568,6 +592,22 @@ class UsageTest(Folder):
         self.addCleanup(agent.__exit__)
         done = self.cli("task", "get", agent.url, "t-1", "--connect-timeout", "0")
         self.assertEqual(0, done.returncode, done.stderr)
+
+    @unittest.skipIf(os.name == "nt", "a working folder cannot be removed there")
+    def test_a_working_folder_that_was_removed_is_told(self):
+        program = (
+            "import os, sys, tempfile; gone = tempfile.mkdtemp(); os.chdir(gone); os.rmdir(gone); "
+            f"sys.path.insert(0, {str(support.ROOT)!r}); import a2a; sys.exit(a2a.main())"
+        )
+        for words, status in (("status", 2), ("card get http://127.0.0.1:1", 3)):
+            done = subprocess.run(
+                [sys.executable, "-c", program, *words.split()],
+                capture_output=True,
+                env=support.clean_environment(),
+                timeout=30,
+            )
+            self.assertEqual(status, done.returncode, done.stderr)
+            self.assertEqual(status == 2, b"The working folder was removed" in done.stderr)
 
     def test_a_folder_that_is_a_file_is_a_usage_error(self):
         path = self.write(self.work / "file", "")
