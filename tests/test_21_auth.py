@@ -81,7 +81,7 @@ class AuthCase(unittest.TestCase):
 
 class LoginTest(AuthCase):
     def test_a_device_code_signs_in_and_later_calls_use_it(self):
-        """A2ACLI_AUTH_005 and 007."""
+        """A2ACLI_AUTH_005, A2ACLI_AUTH_007: a person, a code, another device."""
         done = self.log_in()
         self.assertIn("open https://idp.example/device\n  and enter the code AB-CD", done.stderr)
         self.assertIn(f"Signed in: {self.agent.url}\n", done.stdout)
@@ -89,6 +89,26 @@ class LoginTest(AuthCase):
         self.run_main("send", self.agent.url, "hello")
         self.assertEqual("Bearer t0ken-1", self.agent.requests[-1][0]["authorization"])
         self.assertEqual(1, self.tokens)
+
+    def test_an_agent_names_its_provider_by_openid_connect(self):
+        """A2ACLI_AUTH_010: its metadata say where to go."""
+        place = "/realms/r/.well-known/openid-configuration"
+        ends = {"device_authorization_endpoint": "/device", "token_endpoint": "/token"}
+        whole = {name: self.idp.url + end for name, end in ends.items()}
+        self.idp.pages[place] = {"issuer": self.idp.url + "/realms/r", **whole}
+        self.agent = Scripted(
+            lambda method, params: {"task": DONE},
+            securitySchemes={
+                "o": {"openIdConnectSecurityScheme": {"openIdConnectUrl": self.idp.url + place}}
+            },
+            securityRequirements=[{"schemes": {"o": {"list": ["openid"]}}}],
+        )
+        self.addCleanup(self.agent.__exit__)
+        self.run_main("send", self.agent.url, "hello", status=4)
+        self.log_in("--grant", "device")
+        self.assertEqual("openid", self.idp.forms("/device")[-1]["scope"])
+        self.run_main("send", self.agent.url, "hello")
+        self.assertEqual("Bearer t0ken-1", self.agent.requests[-1][0]["authorization"])
 
     def test_client_credentials_sign_in(self):
         """A2ACLI_AUTH_006; A2A_OAUTH_* and A2ACLI_OAUTH_* both name the settings."""

@@ -93,7 +93,7 @@ class TlsCommandsTest(unittest.TestCase):
         self.assertIn("not trusted (certificate has expired)", done.stderr)
 
     def test_a_server_that_nobody_vouches_for(self):
-        """AUTH_003: who does not check is warned."""
+        """A2ACLI_AUTH_003: who does not check is warned."""
         server = self.serve(*self.files("rogue"))
         done = self.send(server)
         self.assertEqual(3, done.returncode)
@@ -105,7 +105,7 @@ class TlsCommandsTest(unittest.TestCase):
             self.assertIn("certificates are not verified", done.stderr)
 
     def test_callers_need_a_certificate_and_are_known_by_it(self):
-        """AUTH-24: the right authority, the wrong one, expired, none; over every binding."""
+        """AUTH-24, A2ACLI_AUTH_009: the right authority, the wrong one, expired, none."""
         command = f"exec:{sys.executable} -c \"import os; print(os.environ['A2A_CALLER'])\""
         asks = ("--tls-client-ca", self.folder / "ca.pem")
         server = self.serve(*self.files(), *asks, "--grpc-port", "0", "--agent", command)

@@ -5,6 +5,7 @@ in another process, and against a scripted agent where a case needs one that mis
 at what was sent.
 """
 
+import ast
 import json
 import os
 import pathlib
@@ -771,6 +772,26 @@ class TransportTest(Compliance):
         self.assertEqual("UnsupportedOperationError", error["code"])
         self.assertEqual({"card", "GetTask"}, {method for _, method, _ in server.requests})
 
+    def test_ver_002(self):
+        """A2ACLI_VER_002, EXT-01: --extension declares what is spoken; without it, the error."""
+        uris = ["https://x.example/e", "https://x.example/f"]
+        flags = [word for uri in uris for word in ("--extension", uri)]
+        server = self.scripted(lambda *_: {"task": task("COMPLETED")}, capabilities={})
+        self.cli("send", server.url, "x", *flags)
+        for headers, method, _ in server.requests:
+            if method != "card":
+                said = {name.lower(): value for name, value in headers.items()}["a2a-extensions"]
+                self.assertEqual(uris, re.split(" *, *", said))
+        card = self.folder() / "card.json"
+        needed = [{"uri": uri, "required": True} for uri in uris]
+        card.write_text(json.dumps({"capabilities": {"extensions": needed}}), encoding="utf-8")
+        with support.Served("--agent", "echo", "--card", str(card)) as agent:
+            for binding in ("JSONRPC", "HTTP+JSON", "GRPC"):
+                call = ("send", agent.url, "x", "--transport", binding)
+                error = self.error(*call, *flags[:2], status=1)
+                self.assertEqual("ExtensionSupportRequiredError", error["code"])
+                self.assertEqual("COMPLETED", self.state(self.json(*call, *flags)["task"]))
+
     def test_ext_003(self):
         """EXT-03: a required extension that we do not know is warned of and never claimed."""
         needed = {"extensions": [{"uri": "https://x.example/e", "required": True}]}
@@ -898,52 +919,41 @@ class ToolTest(Compliance):
                 error = self.error("send", self.url, "error " + fault.__name__, status=1)
                 self.assertEqual(fault.__name__, error["code"])
 
-    def test_all_requirements_of_tier_1_have_a_test(self):
-        tier_1 = [
-            "CARD_GET_001",
-            "SEND_001",
-            "SEND_002",
-            "SEND_003",
-            "SEND_004",
-            "SEND_005",
-            "SEND_006",
-            "TASK_GET_001",
-            "TASK_CANCEL_001",
-            "INTERACT_001",
-            "INTERACT_002",
-            "INTERACT_003",
-            "INTERACT_004",
-            "INTERACT_005",
-            "TASK_POLL_001",
-            "TASK_POLL_002",
-            "TASK_POLL_003",
-            "TASK_POLL_004",
-            "OUT_001",
-            "OUT_002",
-            "OUT_003",
-            "OUT_004",
-            "OUT_005",
-            "OUT_006",
-            "EXIT_001",
-            "EXIT_002",
-            "AUTH_001",
-            "AUTH_002",
-            "AUTH_003",
-            "AUTH_004",
-            "TX_001",
-            "TX_002",
-            "TX_003",
-            "VER_001",
-            "DEFAULT_001",
-            "CONFIG_001",
-            "CLI_001",
-        ]
+
+class RegistryTest(unittest.TestCase):
+    """The requirements of the registry, by tier, beside what the tests name and the README says."""
+
+    TIERS = (
+        """CARD_GET_001 SEND_001 SEND_002 SEND_003 SEND_004 SEND_005 SEND_006 TASK_GET_001
+        TASK_CANCEL_001 INTERACT_001 INTERACT_002 INTERACT_003 INTERACT_004 INTERACT_005
+        TASK_POLL_001 TASK_POLL_002 TASK_POLL_003 TASK_POLL_004 OUT_001 OUT_002 OUT_003 OUT_004
+        OUT_005 OUT_006 EXIT_001 EXIT_002 AUTH_001 AUTH_002 AUTH_003 AUTH_004 TX_001 TX_002 TX_003
+        VER_001 DEFAULT_001 CONFIG_001 CLI_001 SKILL_001 SKILL_002""",
+        """CARD_GET_002 TASK_LIST_001 TASK_SUBSCRIBE_001 TASK_SUBSCRIBE_002 AUTH_005 AUTH_006
+        AUTH_007 TX_004 VER_003 CONFIG_002 DOWNLOAD_001 OUT_007 CONFORM_001 CLI_002 PUSH_001""",
+        """CARD_GET_003 AUTH_008 CARD_GET_004 CARD_GET_005 PUSH_002 CHAT_001 TX_005 AUTH_009
+        AUTH_010 AUTH_011 DEMO_SERVER_001 VER_002""",
+    )
+    TO_COME = frozenset(["CONFORM_001", "PUSH_001", "CARD_GET_005", "PUSH_002", "CHAT_001"])
+
+    def test_every_requirement_but_those_to_come_has_a_test(self):
         named = set()
-        for case in list(globals().values()):
-            if isinstance(case, type) and issubclass(case, Compliance):
-                for name in unittest.TestLoader().getTestCaseNames(case):
-                    named |= set(re.findall(r"[A-Z0-9_]+_\d{3}", getattr(case, name).__doc__ or ""))
-        self.assertEqual(set(), {"A2ACLI_" + name for name in tier_1} - named)
+        for path in pathlib.Path(__file__).parent.glob("test_*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                    head = (ast.get_docstring(node) or "").partition("\n")[0]
+                    named |= set(re.findall(r"A2ACLI_([A-Z_]+_\d{3})", head))
+        self.assertEqual([39, 15, 12], [len(tier.split()) for tier in self.TIERS])
+        self.assertEqual(set(" ".join(self.TIERS).split()) - self.TO_COME, named)
+
+    def test_the_readme_tells_how_much_of_each_tier_there_is(self):
+        readme = (support.ROOT / "README.md").read_text(encoding="utf-8")
+        there = [(set(tier.split()) - self.TO_COME, tier.split()) for tier in self.TIERS]
+        said = re.search(
+            r"tier 1: (\d+) of (\d+), tier 2: (\d+) of (\d+), tier 3: (\d+) of (\d+)", readme
+        )
+        figures = [str(len(count)) for pair in there for count in pair]
+        self.assertEqual(figures, list(said.groups()))
 
 
 if __name__ == "__main__":
