@@ -144,8 +144,8 @@ else:
 
         def __new__(cls, *args, **named):
             names = ", ".join(cls._fields)
-            text = f"lambda cls, {names}: new(cls, ({names},))"  # as collections.namedtuple does it
-            cls.__new__ = eval(text, {"new": tuple.__new__})
+            text = f"lambda _cls, {names}: _new(_cls, ({names},))"  # as namedtuple itself does it
+            cls.__new__ = eval(text, {"_new": tuple.__new__})
             cls.__new__.__defaults__ = cls._defaults
             return cls(*args, **named)
 
