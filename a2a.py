@@ -145,9 +145,10 @@ else:
         def __new__(cls, *args, **named):
             names = ", ".join(cls._fields)
             text = f"lambda _cls, {names}: _new(_cls, ({names},))"  # as namedtuple itself does it
-            cls.__new__ = eval(text, {"_new": tuple.__new__})
-            cls.__new__.__defaults__ = cls._defaults
-            return cls(*args, **named)
+            make = eval(text, {"_new": tuple.__new__})
+            make.__defaults__ = cls._defaults
+            cls.__new__ = make  # whole, as another thread may be about to call it
+            return make(cls, *args, **named)
 
         def _asdict(self):
             return dict(zip(self._fields, self))
