@@ -13431,14 +13431,20 @@ class Desk:
     # In a thread, behind the turnstile.
 
     def begin(self, turn: Turn) -> bool:
-        """Lay out a turn, task.json last; False: that was done before a restart."""
+        """Lay out a turn, task.json last; False: that was done before a restart.
+
+        Then it is done again, though what was replied stays: a project may bring a folder with it,
+        and no prompt is shown that was not written here.
+        """
         with self.folder.turnstile():
-            if self._over or self.task.get("turn") == turn.number:
+            if self._over:
                 return False
+            new, prompt = self.task.get("turn") != turn.number, self.at("prompt.md")
+            asked_at = _changed_at(prompt)
             remove_tree(turn.inbox)
             for path in (self.path, self.at("inbox"), turn.inbox, turn.outbox, self.at("turns")):
                 os.makedirs(path, 0o700, exist_ok=True)  # whose mode is that of the last one only
-            late = _put_all_away(self.path, turn.number - 1)
+            late = _put_all_away(self.path, turn.number - 1) if new else ""
             words = [os.path.abspath(__file__), "reply", self.name, "--dir", self.folder.path]
             words += ["--turn", str(turn.number)]
             python = "python " if os.name == "nt" else "python3 "
@@ -13446,23 +13452,26 @@ class Desk:
             how = HOW_BY_FILES.format(folder=self.path, command=command) + late
             mode = self.options.task_mode
             mode += f": {TASK_MODES[mode]}" if mode in TASK_MODES else ""
-            write_whole(self.at("prompt.md"), write_prompt(turn, unpack(turn), how, mode))
-            task = {**turn.task, "status": {"state": WORKING, "timestamp": now()}}
-            _write_saved(self.at("saved.json"), turn.caller, turn.params, task)
+            write_whole(prompt, write_prompt(turn, unpack(turn), how, mode))
+            if new:
+                task = {**turn.task, "status": {"state": WORKING, "timestamp": now()}}
+                _write_saved(self.at("saved.json"), turn.caller, turn.params, task)
+            else:  # who took it up has not lost it
+                os.utime(prompt, (asked_at, asked_at))
             self.task = {
                 "taskId": turn.message["taskId"],
                 "contextId": turn.message["contextId"],
                 "turn": turn.number,
                 "caller": turn.caller.display,
                 "mode": self.options.task_mode,
-                "state": WORKING,
+                "state": WORKING if new else self.task["state"],
                 "createdAt": self.task.get("createdAt") or now(),
-                "prompt": self.at("prompt.md"),
+                "prompt": prompt,
                 "inbox": turn.inbox,
                 "outbox": turn.outbox,
             }
             self._write()
-            return True
+            return new
 
     def hear(self, params: Object, message: Object) -> bool:
         """Keep a message for the next turn; False: this one has been answered meanwhile."""
@@ -13787,7 +13796,7 @@ class FilesAgent(Agent):
         for task in self.folder.tasks():
             desk = Desk(self.folder, self.options, task["name"])
             found = _read_saved(desk.at("saved.json"))
-            if found is None or task["stage"] == "cancelled":
+            if found is None or task["stage"] == "cancelled" or _has_links(desk.path):
                 desk.settle(FAILED)
                 continue
             desk.put_back()
@@ -13823,6 +13832,16 @@ class FilesAgent(Agent):
         error = None if chore.cancelled() else chore.exception()
         if error and not isinstance(error, FileNotFoundError):  # somebody has taken it away
             log(f"A task in {self.folder.path} could not be put away: {reason_of(error)}")
+
+
+def _has_links(path: str) -> bool:
+    """Say whether a task's folder leads elsewhere; an outbox is looked at when it is read."""
+    return any(
+        os.path.islink(os.path.join(folder, name))
+        for folder, folders, files in os.walk(path)
+        if os.path.basename(folder) != "outbox"
+        for name in (*folders, *files)
+    )
 
 
 def _write_saved(path: str, caller: Sequence[str], params: Object, task: Object) -> None:
@@ -14632,7 +14651,7 @@ class Runner:
         self._enter_loop()
         for caller, params, kept in self.agent.kept():
             call = Call(None, OPERATIONS["SendMessage"], params, PROTOCOL_VERSION, ())
-            call.caller = Caller(*caller)
+            call.caller = Caller(*caller[: len(Caller._fields)])
             owner = _owner_of(call)
             if await self.store.get(owner, kept["id"]) is None:
                 await self.store.create(owner, kept)
