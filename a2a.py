@@ -15882,6 +15882,8 @@ class Edge:
         if isinstance(error, HttpError):
             fault = _REFUSALS.get(error.status, InvalidRequestError)(error.message)
             fault.http_status = error.status
+            if error.status == 503:  # google.rpc.Code pairs these two
+                fault.grpc_status = "UNAVAILABLE"
             return fault
         return InternalError(self._service.runner.report("a request", error))
 

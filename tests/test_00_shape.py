@@ -473,11 +473,13 @@ class SuiteTest(ShapeCase):
                     head = (ast.get_docstring(node) or "").partition(":")[0]
                     for case in re.findall(r"\b[A-Z0-9]+-\d+\b", head):
                         named.setdefault(case, path.name)
-        missing = []
+        missing, listed = [], set()
         for line in (TESTS / "cases.txt").read_text(encoding="utf-8").splitlines():
             if not line or line.startswith("#"):
                 continue
             case, chapter = line.split()
+            self.assertNotIn(case, listed, "it is listed twice")
+            listed.add(case)
             if int(chapter) not in TO_COME and case not in named:
                 missing.append(f"{case}: no test's docstring starts with it (chapter {chapter})")
         self.assert_none(missing)

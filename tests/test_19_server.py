@@ -682,7 +682,7 @@ class RefusalTest(unittest.TestCase):
             "Content-Type: application/json\r\nContent-Length: 300000\r\n\r\n"
         )
         with unittest.mock.patch.object(a2a, "BODIES_BYTES", 100_000), Asking() as agent:
-            for path, code in (("/", b"-32051"), ("/message:send", b"RESOURCE_EXHAUSTED")):
+            for path, code in (("/", b"-32051"), ("/message:send", b'"UNAVAILABLE"')):
                 answer = agent.raw(head.format(path).encode() + b"x" * 200_000)
                 self.assertTrue(answer.startswith(b"HTTP/1.1 503 "), answer)
                 self.assertIn(code, answer)

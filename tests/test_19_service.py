@@ -1374,7 +1374,7 @@ class Limits(ServiceTest):
 
 class Declared(ServiceTest):
     async def test_what_the_card_does_not_declare(self):
-        """SSE-16: UnsupportedOperation for streams; push and the extended card have their own."""
+        """SSE-16, PUSH-09: streams are an UnsupportedOperation; push has an error of its own."""
         for card in ({"capabilities": {}}, {}):
             self.serve("echo", card=card)
             task = (await self.send())["task"]

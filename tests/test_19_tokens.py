@@ -310,7 +310,7 @@ class StartTest(ServerCase):
         said = (
             r"(?s)No metadata of .*openid-configuration: it is the metadata of .*/', which is not"
         )
-        self.refused(a2a.AuthFailed, said + ".*oauth-authorization-server: ")
+        self.refused(a2a.AuthFailed, said + ".*oauth-authorization-server answered 404")
         self.refused(a2a.AuthFailed, "need https", oidc_issuer="http://idp.example")
         closed = f"http://127.0.0.1:{support.free_port()}"
         self.refused(a2a.TransportError, "No metadata of " + closed, oidc_issuer=closed)
