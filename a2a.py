@@ -17660,7 +17660,11 @@ def check_card(client: Client) -> None:
         raw = error.raw
         if raw is None or not violations("AgentCard", raw):
             raise
-    found = violations("AgentCard", raw)
+    found = violations("AgentCard", raw) or [
+        (f"supportedInterfaces[{at}].url", "is empty")
+        for at, interface in enumerate(client.card["supportedInterfaces"])
+        if not interface["url"]
+    ]
     if found:
         lines = "".join(f"\n  {path or 'the card'}: {text}" for path, text in found)
         raise CardInvalid("The card breaks the schema of A2A:" + lines)

@@ -565,6 +565,19 @@ class UsageTest(Folder):
         self.assertIn("Warning: The card offers JSONRPC 2.0; spoken here: JSONRPC, ", done.stderr)
         self.assertEqual(1, self.cli("send", agent.url, "x").returncode)
 
+    def test_an_interface_without_an_address_is_not_valid(self):
+        agent = Scripted(
+            lambda *_: {}, skills=[{"id": "s", "name": "s", "description": "s", "tags": ["s"]}]
+        )
+        self.addCleanup(agent.__exit__)
+        self.assertEqual(0, self.cli("card", "get", agent.url, "--validate").returncode)
+        agent.card["supportedInterfaces"].append(
+            {**agent.card["supportedInterfaces"][0], "url": ""}
+        )
+        done = self.cli("card", "get", agent.url, "--validate")
+        self.assertEqual(1, done.returncode)
+        self.assertIn("\n    supportedInterfaces[1].url: is empty\n", done.stderr)
+
     def test_a_folder_that_cannot_be_made_is_a_usage_error(self):
         agent = Scripted(lambda *_: task("COMPLETED", artifacts=[{"parts": [{"text": "x"}]}]))
         self.addCleanup(agent.__exit__)
