@@ -1695,8 +1695,8 @@ def _number_writer(tag: bytes, encode: Callable[[Any], bytes]) -> Put:
     return put
 
 
-def _message_writer(tag: bytes, kind: str) -> Put:
-    write, wrap = _codec(kind).write, _WRAP.get(kind)
+def _message_writer(tag: bytes, kind: str, made: dict[str, _Codec]) -> Put:
+    write, wrap = _make_codec(kind, made).write, _WRAP.get(kind)
 
     def put(item: Any, out: list[bytes]) -> int:
         at = len(out)
@@ -1738,7 +1738,7 @@ def _double_bytes(value: float) -> bytes:
     return struct.pack("<d", float(value))
 
 
-def _writer(tag: bytes, kind: str) -> Put:
+def _writer(tag: bytes, kind: str, made: dict[str, _Codec]) -> Put:
     """Give what writes one item of a kind with its tag."""
     if kind in NUMBERED:
         return _enum_writer(tag, kind)
@@ -1746,15 +1746,15 @@ def _writer(tag: bytes, kind: str) -> Put:
         return _number_writer(tag, _double_bytes if kind == "double" else write_varint)
     if kind in ("string", "bytes"):
         return _sized_writer(tag, utf8_bytes if kind == "string" else decode_base64)
-    return _message_writer(tag, kind)
+    return _message_writer(tag, kind, made)
 
 
 def _take_bytes(data: bytes, at: int, end: int, depth: int, room: list[int], old: Any) -> str:
     return encode_base64(data[at:end])
 
 
-def _message_taker(kind: str) -> Take:
-    read, wrap, unwrap = _codec(kind).read, _WRAP.get(kind), _UNWRAP.get(kind)
+def _message_taker(kind: str, made: dict[str, _Codec]) -> Take:
+    read, wrap, unwrap = _make_codec(kind, made).read, _WRAP.get(kind), _UNWRAP.get(kind)
     if wrap is None or unwrap is None:
         return read
 
@@ -1833,7 +1833,7 @@ class _Codec:
         self.rows: list[tuple[str, int, bool, bool, Put]] = []
         self.tags: dict[int, tuple[str, int, bool, list[str], Any, Callable[[], Any]]] = {}
 
-    def fill(self, kind: str) -> None:
+    def fill(self, kind: str, made: dict[str, _Codec]) -> None:
         fields = _fields_of(kind)
         for field in sorted(fields):
             shape = MAP if field.mapped else LIST if field.repeated else ONE
@@ -1842,9 +1842,9 @@ class _Codec:
             keep = shape == ONE and (field.presence or field.oneof or message)
             others = [f.name for f in fields if f.oneof and f != field] if field.oneof else []
             tag = field.number << 3 | _WIRE_TYPES.get(item, LEN)
-            put = _writer(write_varint(tag), item)
+            put = _writer(write_varint(tag), item, made)
             self.rows.append((field.name, shape, keep, item == "Value", put))
-            take = _CONVERT[item] if item in _CONVERT else _message_taker(item)
+            take = _CONVERT[item] if item in _CONVERT else _message_taker(item, made)
             self.tags[tag] = (
                 field.name,
                 shape,
@@ -1945,8 +1945,17 @@ _CODECS: dict[str, _Codec] = {}
 def _codec(kind: str) -> _Codec:
     codec = _CODECS.get(kind)
     if codec is None:
-        codec = _CODECS[kind] = _Codec()
-        codec.fill(kind)  # once it can be found: a Value may hold a Struct of Values
+        made: dict[str, _Codec] = {}
+        codec = _make_codec(kind, made)
+        _CODECS.update(made)  # only now: another thread must find none that is not whole
+    return codec
+
+
+def _make_codec(kind: str, made: dict[str, _Codec]) -> _Codec:
+    codec = _CODECS.get(kind) or made.get(kind)
+    if codec is None:
+        codec = made[kind] = _Codec()
+        codec.fill(kind, made)  # once it can be found: a Value may hold a Struct of Values
     return codec
 
 

@@ -5,6 +5,7 @@ import pathlib
 import random
 import sys
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import a2a
@@ -230,6 +231,21 @@ class AgreementTest(unittest.TestCase):
                     a2a.read_message(name, value, lenient=True),
                     a2a.read_message(name, read, lenient=True),
                 )
+
+    def test_no_thread_finds_a_codec_that_is_not_whole(self):
+        found, fill = [], a2a._Codec.fill
+
+        def watched(codec, *args):
+            found.extend(kind for kind, one in a2a._CODECS.items() if not one.rows)
+            fill(codec, *args)
+
+        message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"a": [1]}}]}
+        with unittest.mock.patch.dict(a2a._CODECS, clear=True):
+            with unittest.mock.patch.object(a2a._Codec, "fill", watched):
+                data = a2a.write_protobuf("Message", message)
+            self.assertEqual(message, a2a.read_protobuf("Message", data))
+            self.assertIn("Struct", a2a._CODECS)
+        self.assertEqual([], found)
 
     def test_every_message_can_be_empty(self):
         for name in a2a.MESSAGES:
