@@ -18872,6 +18872,8 @@ def choose_command(line: Line) -> Command:
     inside = [name for name in COMMANDS if name.startswith(words[0] + " ")]
     if inside and line.given("help"):
         return COMMANDS["help"]
+    if inside and len(words) == 1:
+        raise UsageError(f"{words[0]} what? " + ", ".join(inside))
     known = {*COMMANDS, *(name.split()[0] for name in COMMANDS)}
     hint = "there are " + ", ".join(inside) if inside else _similar(words[0], known, "")
     raise UsageError(f"unknown command {' '.join(words[: 1 + bool(inside)])!r}", hint=hint)

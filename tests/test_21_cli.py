@@ -692,6 +692,7 @@ class UsageTest(Folder):
     def test_hints_name_what_was_meant(self):
         self.assertIn("did you mean send?", self.cli("sned").stderr)
         self.assertIn("did you mean task?", self.cli("tsak").stderr)
+        self.assertIn("Error: task what? task get, task list", self.cli("task").stderr)
         done = self.cli("task", "foo")
         self.assertIn("Error: unknown command 'task foo'\n", done.stderr)
         self.assertIn("Hint: there are task get, task list", done.stderr)
