@@ -799,9 +799,16 @@ class WaitTest(ClientCase):
             },
             {"capabilities": {}},
         )
-        began = time.monotonic()
-        self.client(agent, poll_interval_s=0).send("x")
-        self.assertGreaterEqual(time.monotonic() - began, 6 * a2a.POLL_INTERVAL_MIN_S)
+        pauses, pause = [], a2a.Pool.pause
+
+        def watched(pool, seconds, patience):
+            pauses.append(seconds)
+            pause(pool, seconds, patience)
+
+        with unittest.mock.patch.object(a2a.Pool, "pause", watched):
+            self.client(agent, poll_interval_s=0).send("x")
+        self.assertEqual(7, len(pauses))
+        self.assertGreaterEqual(min(pauses), a2a.POLL_INTERVAL_MIN_S)
 
     def test_waits_grow_to_a_bound(self):
         waits = [a2a.POLL_INTERVAL_S]
