@@ -16463,10 +16463,12 @@ def read_size(text: str, unit: str = "B") -> int:
     return int(found[1]) << {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30}[found[2] or unit]
 
 
-def _read_one_id(text: str) -> str:
-    """Read an id: the empty one of a variable that is not set would begin something else."""
+def _read_name(text: str) -> str:
+    """Read what names something: by the empty text of a variable that is not set a message would
+    begin something else, and a server let everybody in.
+    """
     if not text:
-        raise ValueError("is no id")
+        raise ValueError("names nothing")
     return text
 
 
@@ -16571,7 +16573,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "DURATION": read_duration,
     "MIB": lambda text: read_size(text, "MiB"),
     "N": _read_count,
-    "ID": _read_one_id,
+    **dict.fromkeys(("ID", "FILE", "URL"), _read_name),
     "OBJECT": _read_json_object,
     "KEY:VALUE": _read_pair,
     "BINDING": _read_binding,
@@ -17909,10 +17911,13 @@ def take_api_keys(run: Invocation) -> Object:
     A key of the environment is taken out of it: what we start has no business with it.
     """
     path = run.settings["api-key-file"] or ""
-    given = [layer.values.get("A2A_SERVE_API_KEY", "") for layer in run.settings.layers]
+    given = [layer.values.get("A2A_SERVE_API_KEY") for layer in run.settings.layers]
     os.environ.pop("A2A_SERVE_API_KEY", None)
     _check_mode(path, run.console.warn)
-    return {"api_keys": next(filter(None, given), None), "api_key_file": path}
+    keys = next(filter(None, given), None)
+    if "" in given and not (keys or path):
+        run.console.warn("A2A_SERVE_API_KEY is empty: it asks nobody for a key")
+    return {"api_keys": keys, "api_key_file": path}
 
 
 SERVER_OPTIONS = {  # options of Server that serve calls otherwise

@@ -134,6 +134,15 @@ class KeysTest(unittest.TestCase):
         self.assertEqual(2, done.returncode)
         self.assertNotIn("two words", done.stderr)
 
+    def test_a_variable_that_is_not_set_opens_no_server(self):
+        """A script that writes "$FILE" means a guard; nothing would tell that there is none."""
+        for option in ("--api-key-file", "--oidc-issuer", "--tls-client-ca", "--tls-cert"):
+            done = support.run_cli("serve", "--agent", "echo", option, "")
+            self.assertEqual(2, done.returncode)
+            self.assertIn(f"{option}: '' names nothing", done.stderr)
+        server = self.serve(A2A_SERVE_API_KEY="")
+        server.wait_for("A2A_SERVE_API_KEY is empty", "stderr")
+
     def test_other_machines_need_a_credential(self):
         done = support.run_main("serve", "--agent", "echo", "--host", "0.0.0.0")
         self.assertEqual(2, done.returncode)
