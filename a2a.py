@@ -8683,6 +8683,12 @@ def file_stamp(path: str) -> tuple[int, ...]:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
+def remove_file(path: str) -> None:
+    """Remove a file, if it is there and can be."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
 def write_whole(path: str, data: str | bytes) -> None:
     """Write a file so that nobody ever sees a part of it; only its owner may read it."""
     whole = data.encode("utf-8", "replace") if isinstance(data, str) else data
@@ -8691,8 +8697,7 @@ def write_whole(path: str, data: str | bytes) -> None:
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(whole)
     except OSError:  # a full disk: a part of it is no artifact
-        with contextlib.suppress(OSError):
-            os.unlink(draft)
+        remove_file(draft)
         raise
     for attempt in range(50):
         try:
@@ -8700,7 +8705,7 @@ def write_whole(path: str, data: str | bytes) -> None:
             return
         except PermissionError:  # on Windows while somebody reads the old one
             if attempt == 49:
-                os.unlink(draft)
+                remove_file(draft)
                 raise
             time.sleep(0.02)
 
@@ -9185,7 +9190,7 @@ def read_seconds(value: Json, default: float) -> float:
     """Read a number of seconds, which some write as text; what is none counts as missing."""
     if isinstance(value, str) and re.fullmatch("[0-9]{1,10}", value):
         return float(value)
-    known = isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+    known = value.__class__ in (int, float) and value >= 0
     return float(min(value, 10**10)) if known else default
 
 
@@ -11762,8 +11767,7 @@ class Writer:
         self._closing = True
         self._queue.put([])
         self._thread.join(STOP_GRACE_S)
-        with contextlib.suppress(OSError):
-            os.unlink(self._file.path + "-server")
+        remove_file(self._file.path + "-server")
 
     # In the thread.
 
@@ -14738,12 +14742,13 @@ class Runner:
             self.lives.pop((live.owner, live.task_id), None)
 
     async def stop(self, live: Live, state: str, text: str = "") -> None:
-        """End all work on a task; only then does it get its last state."""
+        """End all work on a task; only then does it get its last state, "" for none yet."""
         jobs = live.jobs[:]
         await asyncio.gather(*[job.stop() for job in jobs])
-        if live.task is None:
-            await live.appear(deque())
-        await live.set_state(state, text)
+        if state:
+            if live.task is None:
+                await live.appear(deque())
+            await live.set_state(state, text)
         for job in jobs:
             job.outcome.settle()
 
@@ -14756,23 +14761,17 @@ class Runner:
         hidden = [job.live for _, job in self._hidden if job.live.task is None and job.live.jobs]
         lives = [*hidden, *self.lives.values()]
         text = "The server was stopped before the task had ended"
-        quitting = [self._quit(live, text) for live in lives if live.jobs]
+        quitting = [
+            self.stop(live, "" if self.agent.keeps(live.task_id) else FAILED, text)
+            for live in lives
+            if live.jobs
+        ]
         await asyncio.gather(*quitting, return_exceptions=True)  # the store may take nothing
         for live in lives:
             for watcher in live.watchers[:]:
                 watcher.close()
                 watcher.end()
         await self.agent.leave()
-
-    async def _quit(self, live: Live, text: str) -> None:
-        """End all work on a task for now, if the agent keeps it, else for good."""
-        if not self.agent.keeps(live.task_id):
-            await self.stop(live, FAILED, text)
-            return
-        jobs = live.jobs[:]
-        await asyncio.gather(*[job.stop() for job in jobs])
-        for job in jobs:
-            job.outcome.settle()
 
     def report(self, where: str, error: BaseException) -> str:
         """Log an error that callers must not see; give the text for them, which names the entry."""
@@ -18099,12 +18098,10 @@ def keep_folder(folder: Folder, server: Server) -> Callable[[], None]:
     def leave() -> None:
         over.set()
         for name in ("server.json", "stop"):
-            with contextlib.suppress(OSError):
-                os.unlink(folder.at(name))
+            remove_file(folder.at(name))
         lock.close()
 
-    with contextlib.suppress(OSError):
-        os.unlink(folder.at("stop"))
+    remove_file(folder.at("stop"))
     threading.Thread(target=watch, daemon=True).start()
     return leave
 
@@ -18351,8 +18348,7 @@ def put_reply(
         raise UsageError(f"the reply cannot be written: {error.strerror}") from None
     finally:
         for draft in drafts.values():
-            with contextlib.suppress(OSError):
-                os.unlink(draft)
+            remove_file(draft)
 
 
 REPLY_KINDS = (
@@ -18471,8 +18467,7 @@ def drop_secrets(path: str) -> None:
     for other in os.listdir(folder) if os.path.isdir(folder) else ():
         found = re.fullmatch(r"session-\w+-(\w+)\.env", other)
         if found and (other == name or _killed(found[1])):
-            with contextlib.suppress(OSError):
-                os.unlink(os.path.join(folder, other))
+            remove_file(os.path.join(folder, other))
 
 
 def start_session(run: Invocation, given: dict[str, str], secrets: str) -> None:
