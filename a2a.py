@@ -11513,21 +11513,21 @@ def open_database(path: str) -> sqlite3.Connection:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     if not os.path.isfile(path):  # a device would get the mode, and a pipe wait for ever
         raise OSError(errno.EINVAL, "it is no plain file")
-    with contextlib.suppress(OSError):
-        os.chmod(path, 0o600)
     try:
         return _use_database(path)
     except sqlite3.OperationalError as error:
         if "disk I/O" not in str(error):
             raise
     log(f"{path}: its file system has no locks; see that no other server uses the file")
-    return _use_database(f"file:{urllib.parse.quote(os.path.abspath(path))}?nolock=1")
+    return _use_database(path, f"file:{urllib.parse.quote(os.path.abspath(path))}?nolock=1")
 
 
-def _use_database(path: str) -> sqlite3.Connection:
+def _use_database(path: str, uri: str = "") -> sqlite3.Connection:
     """Connect, lock the file and bring it up to date."""
-    uri = path.startswith("file:")
-    db = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False, uri=uri)
+    name = uri or path
+    db = sqlite3.connect(
+        name, timeout=1, isolation_level=None, check_same_thread=False, uri=bool(uri)
+    )
     try:
         db.execute("PRAGMA locking_mode = EXCLUSIVE")  # kept; WAL then needs no shared memory
         db.execute("BEGIN EXCLUSIVE")
@@ -11536,6 +11536,8 @@ def _use_database(path: str) -> sqlite3.Connection:
             raise sqlite3.DatabaseError("it is the database of another program")
         if version > len(DATABASE_STEPS):
             raise sqlite3.DatabaseError("a newer version of this program made it")
+        with contextlib.suppress(OSError):  # not before it is known to be no other program's
+            os.chmod(path, 0o600)
         for statement in ";".join(DATABASE_STEPS[version:]).split(";"):
             db.execute(statement)
         db.execute(f"PRAGMA application_id = {DATABASE_ID}")

@@ -247,8 +247,11 @@ class BadFiles(unittest.TestCase):
     def test_no_database(self):
         for data in (b"no database" * 1000, b"SQLite format 3\0" + bytes(5000)):
             pathlib.Path(self.path).write_bytes(data)
+            os.chmod(self.path, 0o644)
             self.refused("cannot be used")
             self.assertEqual(pathlib.Path(self.path).read_bytes(), data)
+            if os.name == "posix":
+                self.assertEqual(os.stat(self.path).st_mode & 0o777, 0o644)
 
     @unittest.skipUnless(hasattr(os, "mkfifo"), "no pipes in folders here")
     def test_what_is_no_plain_file_stays_as_it_was(self):
@@ -261,8 +264,12 @@ class BadFiles(unittest.TestCase):
         self.assertEqual(os.stat(pipe).st_mode & 0o777, 0o644)
 
     def test_the_database_of_another_program(self):
+        """Those who can read it still can."""
         self.make("CREATE TABLE task (a)", "INSERT INTO task VALUES (1)")
+        os.chmod(self.path, 0o644)
         self.refused("another program")
+        if os.name == "posix":
+            self.assertEqual(os.stat(self.path).st_mode & 0o777, 0o644)
         self.make("DROP TABLE task")
 
     def test_one_of_a_newer_version(self):
@@ -365,10 +372,10 @@ class Systems(unittest.TestCase):
     def test_no_locks(self):
         use = a2a._use_database
 
-        def without_locks(path):
-            if "nolock" not in path:
+        def without_locks(path, uri=""):
+            if "nolock" not in uri:
                 raise sqlite3.OperationalError("disk I/O error")
-            return use(path)
+            return use(path, uri)
 
         a2a._use_database = without_locks
         self.keeps_a_task()
