@@ -337,6 +337,7 @@ JKU_BYTES = 256 * 1024  # of the key set that a signature of a card names
 JKU_COUNT = 2  # such sets for one card: an old one and a new one
 CARD_SIGNATURES = 8  # of a card that are looked at; each may be of three forms
 TOKEN_BYTES = 16 * 1024  # of a JWT; past it no other server takes the header
+TOKEN_HEAD_BYTES = 1024  # in base64url; a longer one is looked at when it has been counted
 TOKENS = 1024  # that were verified and are remembered: checking one again costs a hundredth
 TOKEN_FRESH_S = 60.0  # for so long, while what they say is looked at each time
 JWKS_FRESH_S = 600.0  # an issuer's keys are taken as they are for so long
@@ -15456,7 +15457,7 @@ class Gate:
     open         everybody
     keys         API keys; they and tokens are alternatives, a caller shows one of them
     tokens       checks bearer tokens: async verify(token, certificate) gives a Caller or raises
-                 TokenRefused, async ready() waits for what that needs; schemes are the ones for
+                 TokenRefused, async ready(token) waits for what that needs; schemes are the ones for
                  the card, each a requirement of its own, scopes what each token must have
     certified    TLS asks every peer for a certificate, which names the caller if nothing else does
     Source       A2A sections 3.3.2 and 7.4; RFC 9110 section 11, RFC 6750
@@ -15510,7 +15511,7 @@ class Gate:
                 return Caller("certificate", "", name, "", name)
             raise self._refusal(UnauthenticatedError("Authentication required: " + self._wanted()))
         if token:
-            await self._tokens.ready()  # so that no attempt counts for as long as that takes
+            await self._tokens.ready(token)  # so that no attempt counts for as long as that takes
         attempt, failed = self._attempts.begin(exchange.peer), False
         caller: Caller | None
         try:
@@ -15616,9 +15617,15 @@ class Issuer:
         bearer = {"httpAuthSecurityScheme": {"scheme": "Bearer", "bearerFormat": "JWT"}}
         return found or {"bearer": bearer}
 
-    async def ready(self) -> None:
-        """Have keys that are not too old. Raises HttpError 503: there are none."""
-        await self._keys.get()
+    async def ready(self, token: str) -> None:
+        """Have keys that are not too old, and the one that a token names, which may be new.
+
+        Raises  HttpError 503: there are none
+        """
+        keys, head = await self._keys.get(), token.partition(".")[0]
+        with contextlib.suppress(JoseError):
+            if len(head) <= TOKEN_HEAD_BYTES and not fitting_keys(keys, read_header(head)):
+                await self._keys.get(newer=True)
 
     async def verify(self, token: str, certificate: bytes) -> Caller:
         """Give the caller that a token speaks for.

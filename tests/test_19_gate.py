@@ -33,7 +33,7 @@ class Tokens:
         self.go = self.keys = None
         self.scopes = ()
 
-    async def ready(self):
+    async def ready(self, token):
         if self.keys is not None:
             await self.keys.wait()
 

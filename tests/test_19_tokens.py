@@ -10,6 +10,7 @@ import ssl
 import sys
 import threading
 import time
+import types
 import unittest
 import unittest.mock
 
@@ -513,13 +514,32 @@ class KeyTest(TokenCase):
             stranger = asyncio.ensure_future(issuer.verify(self.token(NEXT), b""))
             await asyncio.sleep(0)
             for number in range(3):
-                await issuer.ready()
+                await issuer.ready(self.token())
                 await issuer.verify(self.token(sub=f"s{number}"), b"")
             self.assertFalse(stranger.done())
             go_on.set()
             with self.assertRaises(a2a.TokenRefused):
                 await stranger
             self.assertEqual(3, self.fetches())
+
+        self.run_with(test)
+
+    def test_callers_with_a_new_key_have_not_failed(self):
+        """However many of one peer wait for it at once, as behind a proxy."""
+
+        async def test(issuer):
+            self.publish(NEXT)
+            self.clock += a2a.JWKS_RETRY_S + 1
+            gate = a2a.Gate(None, issuer, attempts=a2a.Attempts(3))
+            headers = {"authorization": "Bearer " + self.token(NEXT)}
+            request = types.SimpleNamespace(headers=headers)
+            exchange = types.SimpleNamespace(request=request, peer="192.0.2.1", certificate=b"")
+            callers = await asyncio.gather(*[gate.admit(exchange) for _ in range(20)])
+            self.assertEqual({"alice"}, {caller.display for caller in callers})
+            headers["authorization"] = "Bearer " + "A" * 2000 + ".e30.AAAA"
+            for kind in [a2a.UnauthenticatedError] * 3 + [a2a.RateLimitedError]:
+                with self.assertRaises(kind):
+                    await gate.admit(exchange)
 
         self.run_with(test)
 
