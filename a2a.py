@@ -15457,8 +15457,8 @@ class Gate:
     open         everybody
     keys         API keys; they and tokens are alternatives, a caller shows one of them
     tokens       checks bearer tokens: async verify(token, certificate) gives a Caller or raises
-                 TokenRefused, async ready(token) waits for what that needs; schemes are the ones for
-                 the card, each a requirement of its own, scopes what each token must have
+                 TokenRefused, async ready(token) waits for what that needs; schemes are those
+                 for the card, each a requirement of its own, scopes what each token must have
     certified    TLS asks every peer for a certificate, which names the caller if nothing else does
     Source       A2A sections 3.3.2 and 7.4; RFC 9110 section 11, RFC 6750
     """
