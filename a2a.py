@@ -28,7 +28,8 @@ change between versions.
 Standards: A2A 1.0 (specification/a2a.proto, docs/specification.md), the a2a-cli specification 0.2,
 HTTP (RFC 9110, 9112), HTTP/2 (RFC 9113, 7541), gRPC over it, protocol buffers, server-sent events
 (WHATWG HTML section 9.2), JSON (RFC 8259), ProtoJSON, JSON-RPC 2.0, JOSE (RFC 7515 to 7519, 8037,
-8785).
+8785), OAuth 2.0 (RFC 6749, 7636, 8414, 8628, 8705, 9068, 9207, 9700), OpenID Connect Discovery 1.0,
+TLS 1.2 and 1.3.
 
 How to read: from the top down. A chapter names only what stands above it. Part one is pure: no
 socket, clock, file, randomness or await; bytes and values come in as arguments and go out as
@@ -2305,7 +2306,7 @@ def _padded(name: str, data: bytes, size: int) -> bytes:
     return b"\0\1%s\0%s" % (b"\xff" * (size - len(info) - 3), info)
 
 
-def _rsa(key: Key, signature: bytes) -> int:
+def _open_rsa(key: Key, signature: bytes) -> int:
     """Give what an RSA signature holds; -1 for one that is none of the key's."""
     n, e = key.numbers
     number = _number(signature)
@@ -2314,12 +2315,12 @@ def _rsa(key: Key, signature: bytes) -> int:
 
 
 def _check_pkcs1(key: Key, name: str, data: bytes, signature: bytes) -> bool:
-    return _rsa(key, signature) == _number(_padded(name, data, len(signature)))
+    return _open_rsa(key, signature) == _number(_padded(name, data, len(signature)))
 
 
 def _check_pss(key: Key, name: str, data: bytes, signature: bytes) -> bool:
     """Check RSASSA-PSS, its salt as long as the hash (RFC 8017 section 9.1.2, RFC 7518 3.5)."""
-    held, bits = _rsa(key, signature), key.numbers[0].bit_length() - 1
+    held, bits = _open_rsa(key, signature), key.numbers[0].bit_length() - 1
     digest = _digest(name, data)
     if held < 0 or held >> bits or held & 255 != 0xBC:
         return False
@@ -8257,9 +8258,9 @@ class TlsWire(ServerWire):
             super().write(self.refusal(Http1Server(), error))
             super().linger()
         else:
-            self._digest(data)
+            self._pump(data)
 
-    def _digest(self, data: bytes) -> None:
+    def _pump(self, data: bytes) -> None:
         plain: list[bytes] = []
         try:
             for at in range(0, len(data), TLS_BYTES):
@@ -15922,7 +15923,7 @@ class Edge:
 
 
 class Server:
-    """An agent that answers JSON-RPC and REST on one port.
+    """An agent that answers JSON-RPC, REST and gRPC on one port, under TLS with a certificate.
 
     agent        what load_agent takes: a function, "files", "echo", "FILE.py:FUNCTION", ...
     api_keys     what callers must show one of, as read_api_keys takes them; they are not kept
@@ -16179,8 +16180,8 @@ def _check_exposure(options: ServerOptions, guarded: bool) -> None:
         raise UsageError(
             f"{options.host} would let anyone who reaches it use this agent",
             hint="say who may: --api-key-file FILE, a key in A2A_SERVE_API_KEY, --oidc-issuer URL "
-            "or --tls-client-ca FILE; or stay on "
-            "127.0.0.1 and let a proxy that asks for credentials come between (--public-url)",
+            "or --tls-client-ca FILE; or stay on 127.0.0.1 and let a proxy that asks for "
+            "credentials come between (--public-url)",
         )
     if not (options.tls_cert or options.public_url.startswith("https:")):
         log(

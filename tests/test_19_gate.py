@@ -39,6 +39,7 @@ class Tokens:
 
     async def verify(self, token, certificate):
         self.seen.append((token, certificate))
+        await self.ready(token)  # as every token needs the keys
         if self.go is not None:
             await self.go.wait()
         if token == "weak":
