@@ -8730,7 +8730,8 @@ def hold_lock(path: str, within_s: float = 0.0) -> Any:
     within_s   how long to wait for who has it
     """
     until = time.monotonic() + within_s
-    file = open(path, "ab")  # noqa: SIM115 - it stays open for as long as the lock is held
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND  # whoever may read it, may lock it
+    file = open(os.open(path, flags, 0o600), "ab")  # noqa: SIM115 - open while the lock is held
     while True:
         try:
             if sys.platform == "win32":

@@ -161,6 +161,16 @@ class FolderTest(unittest.TestCase):
         self.assertIsNotNone(lock)
         lock.close()
 
+    @unittest.skipIf(os.name == "nt", "no modes of files")
+    def test_nobody_else_can_take_a_lock(self):
+        """To be allowed to read a file is enough to lock it, as long as one likes."""
+        before = os.umask(0o022)
+        try:
+            a2a.hold_lock(self.folder.at("lock")).close()
+        finally:
+            os.umask(before)
+        self.assertEqual(0o600, stat.S_IMODE(os.stat(self.folder.at("lock")).st_mode))
+
     def test_the_bell_rings_anew_each_time(self):
         rung = []
         for _ in range(3):
