@@ -34,6 +34,10 @@ A2A = ROOT / "a2a.py"
 VECTORS = ROOT / "tests" / "vectors"
 DEADLINE_S = 30.0  # how long a test waits for another process before it gives up
 
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # A shell's job in the background ignores Ctrl-C, and so would every process started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def has(program):
     """Say whether a program is on PATH."""
