@@ -11575,8 +11575,8 @@ class TaskFile:
         try:
             db = self.db = open_database(path)
             self._load()
-            with contextlib.suppress(OSError), open(who, "w", encoding="ascii") as file:
-                file.write(f"process {os.getpid()}")
+            with contextlib.suppress(OSError):
+                write_whole(who, f"process {os.getpid()}")
         except (OSError, sqlite3.Error, A2AError, LookupError, TypeError, ValueError) as error:
             if db is not None:
                 db.close()

@@ -263,6 +263,17 @@ class BadFiles(unittest.TestCase):
         self.refused("cannot be used: it is no plain file")
         self.assertEqual(os.stat(pipe).st_mode & 0o777, 0o644)
 
+    @unittest.skipIf(os.name == "nt", "a link takes a right there")
+    def test_a_link_in_place_of_our_note_empties_nothing(self):
+        """In a folder that others can write to it may lead to any file of ours."""
+        victim = pathlib.Path(self.path + "-victim")
+        victim.write_text("mine")
+        os.symlink(victim, self.path + "-server")
+        store = a2a.SqliteStore(self.path)
+        note = pathlib.Path(self.path + "-server").read_text()
+        store.close()
+        self.assertEqual(("mine", f"process {os.getpid()}"), (victim.read_text(), note))
+
     def test_the_database_of_another_program(self):
         """Those who can read it still can."""
         self.make("CREATE TABLE task (a)", "INSERT INTO task VALUES (1)")
