@@ -12620,6 +12620,12 @@ class Folder:
         Raises  UsageError
         """
         self.check()
+        names = _names_in(self.path)
+        if names and not {"tasks", "lock", "a2a.db"}.intersection(names):
+            text = f"{self.path} holds other things, which only you could read from now on"
+            raise UsageError(
+                text, hint=f"--dir names a folder of its own, such as {self.at(FOLDER)}"
+            )
         try:
             for name in ("tasks", "done"):
                 os.makedirs(self.at(name), 0o700, exist_ok=True)

@@ -43,6 +43,21 @@ class FolderTest(unittest.TestCase):
             self.assertEqual(0o700, stat.S_IMODE(os.stat(self.folder.path).st_mode))
             self.assertEqual(0o600, stat.S_IMODE(os.stat(self.folder.at(".gitignore")).st_mode))
 
+    def test_a_folder_of_other_things_is_left_as_it_is(self):
+        """Such as a project's own, a home or /tmp: closed to everybody else, hidden from git."""
+        with tempfile.TemporaryDirectory() as project:
+            os.chmod(project, 0o755)
+            pathlib.Path(project, "main.c").touch()
+            with self.assertRaisesRegex(a2a.UsageError, "holds other things") as caught:
+                a2a.Folder(project).make()
+            self.assertIn(os.path.join(project, ".a2a"), caught.exception.hint)
+            self.assertEqual(["main.c"], os.listdir(project))
+            if os.name == "posix":
+                self.assertEqual(0o755, stat.S_IMODE(os.stat(project).st_mode))
+            os.remove(os.path.join(project, "main.c"))
+            a2a.Folder(project).make()
+            self.assertIn("tasks", os.listdir(project))
+
     def test_links_that_came_with_a_project_lead_nowhere(self):
         """Through them a server would clear folders and empty files that are none of its own."""
         outside = tempfile.TemporaryDirectory()
