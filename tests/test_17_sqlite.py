@@ -434,8 +434,11 @@ class Trouble(Again):
         )
         self.fill_disk(False)
         self.assertTrue(self.do(self.store.apply(ANNA, task_id(1), chunk(1, "!", append=True))))
+        self.assertEqual(self.list(status=a2a.SUBMITTED)["totalSize"], 1)
         ask = status(1, a2a.INPUT_REQUIRED, 6)
         self.assertTrue(self.do(self.store.apply(ANNA, task_id(1), ask)))
+        counts = [self.list(status=one)["totalSize"] for one in (a2a.SUBMITTED, a2a.INPUT_REQUIRED)]
+        self.assertEqual(counts, [0, 1], "it is counted anew, as nobody knows what was written")
         self.again()
         task = self.do(self.store.get(ANNA, task_id(1)))
         self.assertEqual(task["artifacts"][0]["parts"], [{"text": big + "!"}])
