@@ -8529,7 +8529,7 @@ class Listener:
         while self._accepting:
             bound, accepting = self._accepting.popitem()
             # asyncio would take who comes in this very turn, for nobody, and log a traceback.
-            with contextlib.suppress(NotImplementedError):  # Windows, which does not
+            with contextlib.suppress(NotImplementedError, ValueError):  # Windows; closed already
                 asyncio.get_running_loop().remove_reader(bound)
             accepting.cancel()
         for wire in list(self._wires):

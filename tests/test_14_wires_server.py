@@ -1025,6 +1025,22 @@ class StopTest(unittest.TestCase):
         asyncio.run(stop_as_somebody_comes())
         self.assertEqual([], said)
 
+    def test_a_listener_whose_loop_is_being_ended_is_stopped_as_well(self):
+        """Before Python 3.11 a key that interrupts cancels all there is at once."""
+
+        async def end():
+            bound = a2a.listening_socket("127.0.0.1", 0)
+            listener = a2a.Listener(lambda exchange: None, print, 0, 0)
+            listener.open(bound)
+            await asyncio.sleep(0)
+            for other in asyncio.all_tasks() - {asyncio.current_task()}:
+                other.cancel()
+            await asyncio.sleep(0.01)
+            self.assertEqual(-1, bound.fileno())
+            await listener.close(0)
+
+        asyncio.run(end())
+
     def test_closing_cuts_what_does_not_end(self):
         with Host() as host:
             link = connect(host, GET % b"/forever")
