@@ -18400,6 +18400,8 @@ def find_open(folder: Folder, name: str, turn: int | None = None) -> Object:
 
 
 def _settled(task: Object) -> str:
+    if task.get("state") == CANCELED:
+        return "the task was cancelled by its caller: nobody waits for a reply"
     reason = f": {task['reason']}" if "reason" in task else ""
     return f"the task has settled: {task.get('state')}{reason}"
 

@@ -160,7 +160,7 @@ class ReplyTest(FolderCase):
             self.assertIn(text, self.error("reply", *arguments)["message"])
         for state, text in (
             (a2a.INPUT_REQUIRED, "waits for its caller"), (a2a.SUBMITTED, "about to be"),
-            (a2a.CANCELED, "the task has settled: TASK_STATE_CANCELED"),
+            (a2a.CANCELED, "the task was cancelled by its caller: nobody waits for a reply"),
         ):  # fmt: skip
             self.task(state=state)
             self.assertIn(text, self.error("reply", "calm-otter", "x")["message"])
