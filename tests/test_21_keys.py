@@ -204,7 +204,8 @@ class SecretsTest(unittest.TestCase):
             keys = pathlib.Path(work, "keys")
             keys.write_text(f"bob: {BOB}\n", encoding="utf-8")
             keys.chmod(0o600)
-            arguments = ("--agent", "echo", "--dir", work, "--api-key-file", keys, "--debug")
+            folder = str(pathlib.Path(work, ".a2a"))
+            arguments = ("--agent", "echo", "--dir", folder, "--api-key-file", keys, "--debug")
             with support.Served(*arguments, env={"A2A_SERVE_API_KEY": ANN}) as server:
                 said = []
                 for key in (ANN, BOB, "key-of-nobody-0123"):
@@ -218,7 +219,11 @@ class SecretsTest(unittest.TestCase):
                         done = support.run_main(*command, env=env)
                         said += [done.stdout, done.stderr]
                 env = {"A2A_SERVE_API_KEY": ANN, "A2A_SERVE_API_KEY_FILE": str(keys)}
-                for command in (("serve", "--help"), ("status", "--dir", work), ("config", "show")):
+                for command in (
+                    ("serve", "--help"),
+                    ("status", "--dir", folder),
+                    ("config", "show"),
+                ):
                     done = support.run_main(*command, env=env)
                     said += [done.stdout, done.stderr]
                 said += [support.http(server.port, "GET", a2a.CARD_PATH)[2].decode()]
