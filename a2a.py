@@ -18266,12 +18266,17 @@ def tell_tasks(
 
 
 def go_on_small(run: Invocation) -> None:
-    """Go on in the compiled form where we were started as a script, in a third of the memory.
+    """Go on in the compiled form, in a third of the memory, where this process may have compiled.
 
-    It stays the same process for whoever started it. Not so on Windows, where whoever did would
-    see it end, and where the plugin's monitor starts from the compiled form anyway.
+    A script did; so did the first to import the file, which is in the cache only from then on. It
+    stays the same process for whoever started it. Not so on Windows, where whoever did would see
+    it end.
     """
-    if os.name == "posix" and __name__ == "__main__" and not __spec__:
+    once, pid = "A2A_COMPILED", str(os.getpid())
+    program = __name__ == "__main__" or sys.argv[0] == "-c"
+    if os.name == "posix" and program and os.environ.get(once) != pid:
+        if __name__ != "__main__" or __spec__:
+            os.environ[once] = pid
         with contextlib.suppress(OSError):
             os.execv(sys.executable, [*own_command(), *run.argv])
 

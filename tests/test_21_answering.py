@@ -334,7 +334,7 @@ class InboxTest(FolderCase):
         """The same process, also where nothing can be kept."""
         serving = None
         for prefix in (str(self.work / "cache"), os.devnull + "/no"):
-            for command in ("wait", "watch"):
+            for command in ("watch", "wait"):
                 env = support.clean_environment(
                     PYTHONPYCACHEPREFIX=prefix, PYTHONDONTWRITEBYTECODE=None
                 )
@@ -351,6 +351,10 @@ class InboxTest(FolderCase):
                     serving = serving or self.serving()
                     self.task(turn=time.time_ns())
                     child.wait_for("calm-otter")
+                    if command == "watch" and prefix != os.devnull + "/no":
+                        ps[2] = "rss="
+                        kilobytes = subprocess.run(ps, capture_output=True, text=True).stdout
+                        self.assertLess(int(kilobytes), 35_000, "one that compiled takes 60 MB")
         self.assertTrue(list(self.work.glob("cache/**/a2a.*.pyc")))
 
     def test_watch_is_silent_about_tasks_that_no_server_has_laid_out(self):
